@@ -1,0 +1,96 @@
+#pragma once
+// Frames between ranks. One transport belongs to one rank (or to the conductor) and is used from
+// that rank's thread only, except for what says otherwise. Implementations: ucx/ between processes,
+// loopback within one.
+
+#include "transport/frame.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace troupe::transport {
+
+/// Names a peer within a cluster: a rank's number, or conductor_key.
+using peer_key = std::uint32_t;
+
+inline constexpr peer_key conductor_key = 0xffff'fffe;
+
+/// The secret of one epoch, made by the director and told over the control channel only.
+using epoch_token = std::array<std::byte, 16>;
+
+/// How to reach a peer; opaque bytes of the implementation, told over the control channel.
+struct peer_address {
+  std::vector<std::byte> bytes;
+};
+
+/// What the wires to one peer turned out to be, for people and for the choice of message sizes.
+struct link_info {
+  std::string transports; ///< For example "posix/memory cma/memory" or "tcp/eth0".
+  bool shared_memory = false;
+};
+
+/// Counters of one transport; monotonic.
+struct transport_counters {
+  std::uint64_t frames_sent = 0;
+  std::uint64_t frames_received = 0;
+  std::uint64_t payload_bytes_sent = 0;
+  std::uint64_t payload_bytes_received = 0;
+  std::uint64_t header_bytes_sent = 0;
+  std::uint64_t payload_copies = 0;       ///< Copies of a payload made on our side (small eager
+                                          ///< payloads that the wire does not let us keep).
+  std::uint64_t payload_bytes_copied = 0;
+  std::uint64_t frames_dropped_stale = 0; ///< Frames of another epoch.
+  std::uint64_t frames_refused = 0;       ///< Malformed, unauthorised or unknown peer.
+};
+
+class transport {
+public:
+  using frame_handler = std::function<void(peer_key from, frame&& received)>;
+  using down_handler = std::function<void(peer_key peer, const error& why)>;
+
+  virtual ~transport() = default;
+
+  /// Handlers are called from within progress(), on the owner's thread, in the order in which the
+  /// peer sent (pairwise FIFO also across payload sizes). They may call send(), not close().
+  virtual void on_frame(frame_handler handler) = 0;
+  virtual void on_down(down_handler handler) = 0;
+
+  virtual peer_address address() const = 0;
+
+  /// Starts an epoch: from now on frames carry it, frames of other epochs are dropped and counted,
+  /// and a peer is heard only after its hello proved `token`. Endpoints of the old epoch close.
+  virtual void start_epoch(epoch_id epoch, peer_key self, const epoch_token& token) = 0;
+
+  /// Makes an endpoint to a peer of the epoch and sends the hello.
+  virtual result<void> connect(peer_key peer, const peer_address& where) = 0;
+
+  /// Whether the peer's hello has arrived.
+  virtual bool heard(peer_key peer) const = 0;
+
+  /// Posts a frame; never blocks. header.sequence, source, destination, epoch and payload_bytes are
+  /// filled in. The payload is shared until the wire is done with it and must not be written again.
+  /// Fails with unreachable when the peer is down or not connected, overloaded when more than the
+  /// configured bytes are queued for it.
+  virtual result<void> send(peer_key peer, frame outgoing) = 0;
+
+  /// Advances the wires; returns how much happened (0 = nothing).
+  virtual std::size_t progress() = 0;
+
+  /// Readable when there is work for progress(); valid between arm() == true and the next call.
+  virtual int event_fd() const = 0;
+
+  /// Prepares to sleep on event_fd(); false = there is work, call progress() again.
+  virtual bool arm() = 0;
+
+  virtual result<link_info> link(peer_key peer) const = 0;
+  virtual const transport_counters& counters() const = 0;
+
+  /// Says goodbye to every peer, waits until the wires took what was posted, and closes; bounded by
+  /// the deadline. Returns timed_out when something was left.
+  virtual result<void> close(std::chrono::milliseconds deadline) = 0;
+};
+
+} // namespace troupe::transport
