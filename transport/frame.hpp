@@ -17,9 +17,10 @@ inline constexpr std::uint16_t wire_version = 1;
 /// Kinds below first_message_kind belong to the transport and its collectives; the others to
 /// actors/codec.
 enum class frame_kind : std::uint8_t {
-  hello = 1,      ///< First frame on an endpoint: proves the epoch's token (payload: 16 bytes).
+  hello = 1,      ///< First frame on a link: proves the epoch's token (payload: 16 bytes).
   goodbye = 2,    ///< The peer leaves on purpose: what follows is not a fault.
   collective = 3, ///< A part of a collective operation.
+  credit = 4,     ///< Tells how much was consumed; never leaves the transport.
 };
 
 inline constexpr std::uint8_t first_message_kind = 16;
@@ -64,9 +65,12 @@ struct frame {
 /// Writes the byte table above.
 void encode(const frame_header& header, std::span<std::byte, frame_header_bytes> out);
 
-/// Reads it; hostile bytes are expected. Errors: wrong size, magic, version (both printed), a dtype
-/// that is not known, payload bytes that differ from `payload_bytes_found`, tensor dimensions that
-/// do not give payload_bytes.
+/// Reads it; hostile bytes are expected. Errors: wrong size, magic, version (both printed;
+/// mismatch), kind 0, a dtype that is not known, payload bytes that differ from
+/// `payload_bytes_found`, tensor dimensions that do not give payload_bytes (contract_violation).
 result<frame_header> decode(std::span<const std::byte> bytes, std::uint64_t payload_bytes_found);
+
+/// XXH3 of the bytes, never 0 (0 stands for "not computed").
+std::uint64_t digest(std::span<const std::byte> bytes) noexcept;
 
 } // namespace troupe::transport

@@ -39,8 +39,8 @@ struct transport_counters {
   std::uint64_t payload_bytes_sent = 0;
   std::uint64_t payload_bytes_received = 0;
   std::uint64_t header_bytes_sent = 0;
-  std::uint64_t payload_copies = 0;       ///< Copies of a payload made on our side (small eager
-                                          ///< payloads that the wire does not let us keep).
+  std::uint64_t payload_copies = 0; ///< Copies of a payload made on our side (small eager
+                                    ///< payloads that the wire does not let us keep).
   std::uint64_t payload_bytes_copied = 0;
   std::uint64_t frames_dropped_stale = 0; ///< Frames of another epoch.
   std::uint64_t frames_refused = 0;       ///< Malformed, unauthorised or unknown peer.
@@ -54,17 +54,26 @@ public:
   virtual ~transport() = default;
 
   /// Handlers are called from within progress(), on the owner's thread, in the order in which the
-  /// peer sent (pairwise FIFO also across payload sizes). They may call send(), not close().
+  /// peer sent (pairwise FIFO also across payload sizes). They may call anything but close();
+  /// progress() may be called again from within a handler and then delivers what follows.
   virtual void on_frame(frame_handler handler) = 0;
+
+  /// Called once a link and cause: cancelled when the peer said goodbye (no fault), timed_out when
+  /// its hello did not come in time, contract_violation when frames are missing or damaged,
+  /// unreachable when the wire failed. Nothing is delivered from that peer afterwards; connect()
+  /// again makes a new link.
   virtual void on_down(down_handler handler) = 0;
 
   virtual peer_address address() const = 0;
 
   /// Starts an epoch: from now on frames carry it, frames of other epochs are dropped and counted,
-  /// and a peer is heard only after its hello proved `token`. Endpoints of the old epoch close.
+  /// and a peer is heard only after its hello proved `token`. Links of the old epoch end without a
+  /// call of the down handler; what they had queued is dropped.
   virtual void start_epoch(epoch_id epoch, peer_key self, const epoch_token& token) = 0;
 
-  /// Makes an endpoint to a peer of the epoch and sends the hello.
+  /// Makes a link to a peer of the epoch and sends the hello. Links are mutual: both ends connect,
+  /// in any order, also when one end starts the epoch later; frames posted before the peer's hello
+  /// arrived wait for it. Connecting again to a linked peer replaces the link.
   virtual result<void> connect(peer_key peer, const peer_address& where) = 0;
 
   /// Whether the peer's hello has arrived.
@@ -85,7 +94,13 @@ public:
   /// Prepares to sleep on event_fd(); false = there is work, call progress() again.
   virtual bool arm() = 0;
 
+  /// Unreachable when there is no link.
   virtual result<link_info> link(peer_key peer) const = 0;
+
+  /// Whether everything posted to every peer has left; a sender that was told `overloaded` may
+  /// also simply try again after progress().
+  virtual bool drained() const = 0;
+
   virtual const transport_counters& counters() const = 0;
 
   /// Says goodbye to every peer, waits until the wires took what was posted, and closes; bounded by
