@@ -3,6 +3,7 @@
 // types, values out of range and sums that cannot work are errors with file, line, source text and
 // caret, several at a time, before anything is started. Any thread; no state.
 
+#include "config/address.hpp"
 #include "config/result.hpp"
 #include "config/settings.hpp"
 
@@ -18,7 +19,7 @@ namespace troupe {
 /// holds no secrets; what joins a cluster checks them.
 enum class security_files { check, ignore };
 
-/// Reads a cluster file of at most 1 MiB. `overrides` are "key=value" as they follow --set:
+/// Reads a cluster file of at most 256 KiB. `overrides` are "key=value" as they follow --set:
 /// "model.context=4096", "node.a.threads=2", "node[0].threads=2"; a value that is not TOML is taken
 /// as a string. Relative paths in the file are relative to its folder, those of overrides to the
 /// working directory.

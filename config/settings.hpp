@@ -9,6 +9,7 @@
 #include "config/dtype.hpp"
 #include "config/ids.hpp"
 #include "config/log.hpp"
+#include "config/source_mark.hpp"
 #include "config/topology.hpp"
 
 #include <cstddef>
@@ -21,19 +22,6 @@
 #include <vector>
 
 namespace troupe {
-
-/// A place in a cluster file or in a command line, kept so that later checks (a plan that does not
-/// fit the model, a port that is taken) can still point at the key that asked for it.
-struct source_mark {
-  std::string name;       ///< The file as it was given, or "--set" for the command line.
-  std::size_t line = 0;   ///< First line is 1; 0 for the command line.
-  std::size_t column = 0; ///< First byte of a line is 1.
-  std::size_t length = 0; ///< Bytes underlined; at least 1.
-  std::string text;       ///< The whole line, or the whole option.
-
-  /// "cluster.toml:12" or "--set model.context=4096".
-  std::string place() const;
-};
 
 /// [cluster]
 struct cluster_identity {
@@ -169,10 +157,12 @@ struct cluster_settings {
   /// The folder in which a node finds the model: its own `model_path`, else model.path.
   const std::filesystem::path& model_path_of(const node_settings& node) const;
 
-  /// `message` with the place, the line and a caret under the key `full_name`, for example
-  /// "parallel.tensor" or "node[1].memory"; only `message` and the name where the key has its
-  /// default.
-  std::string point_at(std::string_view full_name, std::string_view message) const;
+  /// "cluster.toml:7: <message>" with the line and `comment` below a caret under the key
+  /// `full_name`, for example "parallel.tensor" or "node[1].memory". Where the key has its default:
+  /// "cluster.toml: <message> (<comment>)".
+  std::string point_at(std::string_view full_name,
+                       std::string_view message,
+                       std::string_view comment = {}) const;
 };
 
 /// A rank and the node that hosts it.
@@ -187,8 +177,5 @@ struct rank_placement {
 /// Ranks are numbered stage by stage (config/topology.hpp); nodes take consecutive ranks in the
 /// order of the file, so a tensor group may span nodes. One entry a rank, ascending.
 std::vector<rank_placement> place_ranks(const cluster_settings& settings);
-
-/// True for 127.0.0.0/8 and ::1, also mapped into IPv6, and for "localhost".
-bool is_loopback(std::string_view address);
 
 } // namespace troupe
