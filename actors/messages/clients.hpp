@@ -1,0 +1,218 @@
+#pragma once
+// The control road between clients and the cluster: requests, text, status.
+
+#include "actors/messages/membership.hpp"
+#include "actors/messages/steps.hpp"
+#include "config/ids.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// client -> gateway: write on. Answered with the request's id, or an error (queue full, too long,
+/// not ready) whose text is for the user.
+struct generate_request {
+  std::string prompt;           ///< UTF-8; used when tokens is empty.
+  std::vector<token_id> tokens; ///< The prompt as ids, start token included.
+  sampling_choice sampling;
+  std::uint32_t max_tokens = 0;
+  std::vector<std::string> stop; ///< Strings that end the text and are not part of it.
+  bool ignore_end = false;       ///< Go on after the model's end token.
+  bool with_digests = false;     ///< Report a digest of each token's logits.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, generate_request& x) {
+  return f(caf::meta::type_name("generate_request"),
+           x.prompt,
+           x.tokens,
+           x.sampling,
+           x.max_tokens,
+           x.stop,
+           x.ignore_end,
+           x.with_digests);
+}
+
+/// conductor -> client: the next piece of text, with the tokens behind it. Pieces joined are the
+/// whole text; a piece may be empty (an incomplete character) while its tokens are not.
+struct text_piece {
+  request_id request{};
+  std::uint32_t first = 0; ///< Index of the first of these tokens in the answer.
+  std::string text;
+  std::vector<token_id> tokens;
+  std::vector<real32> logprobs;
+  std::vector<std::uint64_t> digests; ///< Of the logits, where asked for.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, text_piece& x) {
+  return f(caf::meta::type_name("text_piece"),
+           x.request,
+           x.first,
+           x.text,
+           x.tokens,
+           x.logprobs,
+           x.digests);
+}
+
+enum class finish_reason : std::uint8_t {
+  end,       ///< The model's end token or a stop string.
+  length,    ///< max_tokens or the context.
+  cancelled, ///< The client withdrew it or went away.
+  failed,    ///< `code` and `what` say why.
+};
+
+/// conductor -> client: the last message of a request.
+struct request_end {
+  request_id request{};
+  finish_reason reason = finish_reason::end;
+  std::uint8_t code = 0; ///< troupe::errc when failed.
+  std::string what;
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t answer_tokens = 0;
+  std::uint64_t queued_us = 0;
+  std::uint64_t first_token_us = 0; ///< From admission.
+  std::uint64_t total_us = 0;       ///< From admission.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, request_end& x) {
+  return f(caf::meta::type_name("request_end"),
+           x.request,
+           x.reason,
+           x.code,
+           x.what,
+           x.prompt_tokens,
+           x.answer_tokens,
+           x.queued_us,
+           x.first_token_us,
+           x.total_us);
+}
+
+/// client -> gateway: stop; a request that is not known (any more) is fine.
+struct request_cancel {
+  request_id request{};
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, request_cancel& x) {
+  return f(caf::meta::type_name("request_cancel"), x.request);
+}
+
+struct status_query {
+  std::uint16_t version = protocol_version;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, status_query& x) {
+  return f(caf::meta::type_name("status_query"), x.version);
+}
+
+/// One rank of a cluster_status, with what the director knows about it.
+struct rank_status {
+  rank_gauge gauge;
+  std::string node;
+  std::uint32_t stage = 0;
+  std::uint32_t tensor = 0;
+  std::uint64_t first_unit = 0;
+  std::uint64_t last_unit = 0;
+  std::string links;
+  std::uint64_t bytes_read = 0;
+  std::uint64_t silent_ms = 0; ///< Since the last beat of its node.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, rank_status& x) {
+  return f(caf::meta::type_name("rank_status"),
+           x.gauge,
+           x.node,
+           x.stage,
+           x.tensor,
+           x.first_unit,
+           x.last_unit,
+           x.links,
+           x.bytes_read,
+           x.silent_ms);
+}
+
+struct node_status {
+  std::string name;
+  std::string address;
+  std::string state; ///< "missing", "joined", "lost", ...
+  std::string reason;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_status& x) {
+  return f(caf::meta::type_name("node_status"), x.name, x.address, x.state, x.reason);
+}
+
+/// What the conductor shows of itself.
+struct conductor_gauge {
+  std::uint64_t queued = 0;
+  std::uint64_t running = 0;
+  std::uint64_t finished = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t cancelled = 0;
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t answer_tokens = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t steps_in_flight = 0;
+  std::uint64_t pages_total = 0;
+  std::uint64_t pages_used = 0;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, conductor_gauge& x) {
+  return f(caf::meta::type_name("conductor_gauge"),
+           x.queued,
+           x.running,
+           x.finished,
+           x.failed,
+           x.cancelled,
+           x.prompt_tokens,
+           x.answer_tokens,
+           x.steps,
+           x.steps_in_flight,
+           x.pages_total,
+           x.pages_used);
+}
+
+/// director -> client.
+struct cluster_status {
+  std::string cluster;
+  std::string phase;  ///< director_phase, for example "serving".
+  std::string reason; ///< Why it is not serving.
+  epoch_id epoch{};
+  std::uint64_t uptime_ms = 0;
+  std::vector<node_status> nodes;
+  std::vector<rank_status> ranks;
+  conductor_gauge conductor;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, cluster_status& x) {
+  return f(caf::meta::type_name("cluster_status"),
+           x.cluster,
+           x.phase,
+           x.reason,
+           x.epoch,
+           x.uptime_ms,
+           x.nodes,
+           x.ranks,
+           x.conductor);
+}
+
+/// client -> gateway: end the cluster in good order.
+struct cluster_stop {
+  std::string reason;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, cluster_stop& x) {
+  return f(caf::meta::type_name("cluster_stop"), x.reason);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,278 @@
+#pragma once
+// The control road between nodes and the director: who is there, who holds what, which plan runs.
+
+#include "actors/caf.hpp"
+#include "config/ids.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// Whoever changes a message of the data or the control road bumps this.
+inline constexpr std::uint16_t protocol_version = 1;
+
+using byte_string = std::vector<std::uint8_t>;
+
+/// A digest of something that all ranks must agree on, by name: "tensor model.norm.weight".
+struct named_digest {
+  std::string name;
+  std::string digest; ///< Hexadecimal.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, named_digest& x) {
+  return f(caf::meta::type_name("named_digest"), x.name, x.digest);
+}
+
+/// node -> director: who I am and what I hold. Answered by node_welcome or an error.
+struct node_hello {
+  std::uint16_t version = protocol_version;
+  std::string cluster;
+  std::string name;
+  std::uint64_t incarnation = 0; ///< Random per process; a restart is another one.
+  std::string host;              ///< transport::host_identity().
+  std::string address;           ///< For people: "127.0.0.1, process 4711".
+  std::uint64_t memory_bytes = 0;
+  std::string settings;              ///< Digest of what all nodes must agree on in the config.
+  std::string model;                 ///< compute::model::description_digest().
+  std::string tokenizer;             ///< Digest of the tokenizer.
+  std::vector<named_digest> samples; ///< compute::model::fingerprints() of the files that are here.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_hello& x) {
+  return f(caf::meta::type_name("node_hello"),
+           x.version,
+           x.cluster,
+           x.name,
+           x.incarnation,
+           x.host,
+           x.address,
+           x.memory_bytes,
+           x.settings,
+           x.model,
+           x.tokenizer,
+           x.samples);
+}
+
+struct node_welcome {
+  std::uint64_t incarnation = 0; ///< Of the director.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_welcome& x) {
+  return f(caf::meta::type_name("node_welcome"), x.incarnation);
+}
+
+/// director -> node: what one of its ranks is.
+struct shard_assignment {
+  rank_id rank{};
+  std::uint32_t stage = 0;
+  std::uint32_t tensor = 0;
+  std::uint32_t pipeline_size = 1;
+  std::uint32_t tensor_size = 1;
+  std::uint64_t first_unit = 0;
+  std::uint64_t last_unit = 0; ///< One past the last.
+  std::uint64_t pages = 0;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, shard_assignment& x) {
+  return f(caf::meta::type_name("shard_assignment"),
+           x.rank,
+           x.stage,
+           x.tensor,
+           x.pipeline_size,
+           x.tensor_size,
+           x.first_unit,
+           x.last_unit,
+           x.pages);
+}
+
+/// director -> node: the ranks that it hosts.
+struct node_assignment {
+  std::vector<shard_assignment> ranks;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_assignment& x) {
+  return f(caf::meta::type_name("node_assignment"), x.ranks);
+}
+
+/// rank -> node -> director: the shard is loaded; how to reach the rank.
+struct rank_loaded {
+  rank_id rank{};
+  byte_string address; ///< transport::peer_address.
+  std::string host;    ///< transport::host_identity().
+  byte_string segment; ///< Shared segment for its tensor group; tensor rank 0 makes it.
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_held = 0;
+  std::uint64_t load_us = 0;
+  std::vector<named_digest> digests; ///< Of the owned parts, named with their rows and columns.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, rank_loaded& x) {
+  return f(caf::meta::type_name("rank_loaded"),
+           x.rank,
+           x.address,
+           x.host,
+           x.segment,
+           x.bytes_read,
+           x.bytes_held,
+           x.load_us,
+           x.digests);
+}
+
+/// Where one rank of an epoch is.
+struct rank_address {
+  rank_id rank{};
+  std::uint32_t node = 0;
+  byte_string address;
+  std::string host;
+  byte_string segment;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, rank_address& x) {
+  return f(caf::meta::type_name("rank_address"), x.rank, x.node, x.address, x.host, x.segment);
+}
+
+/// director -> nodes and conductor: one plan over one set of ranks begins.
+struct epoch_plan {
+  epoch_id epoch{};
+  byte_string token; ///< 16 bytes; the first frame of each endpoint proves it.
+  std::uint32_t pipeline_size = 1;
+  std::uint32_t tensor_size = 1;
+  std::vector<rank_address> ranks; ///< All ranks, ascending.
+  byte_string conductor;           ///< Its transport's address.
+  std::uint64_t pages = 0;         ///< Pages of attention state on every rank.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, epoch_plan& x) {
+  return f(caf::meta::type_name("epoch_plan"),
+           x.epoch,
+           x.token,
+           x.pipeline_size,
+           x.tensor_size,
+           x.ranks,
+           x.conductor,
+           x.pages);
+}
+
+/// rank -> node -> director: every neighbour of the epoch proved the token to me and I to them.
+struct rank_joined {
+  rank_id rank{};
+  epoch_id epoch{};
+  std::string links; ///< For people: which transports carry which neighbour.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, rank_joined& x) {
+  return f(caf::meta::type_name("rank_joined"), x.rank, x.epoch, x.links);
+}
+
+/// rank -> node -> director, conductor -> director: the epoch cannot go on.
+struct rank_fault {
+  rank_id rank{};
+  epoch_id epoch{};
+  step_id step{};
+  std::string phase;
+  std::uint8_t code = 0; ///< troupe::errc.
+  std::string what;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, rank_fault& x) {
+  return f(caf::meta::type_name("rank_fault"), x.rank, x.epoch, x.step, x.phase, x.code, x.what);
+}
+
+/// director -> nodes -> ranks, director -> conductor: nothing of this epoch counts any more.
+struct fence {
+  epoch_id epoch{};
+  std::string reason;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, fence& x) {
+  return f(caf::meta::type_name("fence"), x.epoch, x.reason);
+}
+
+/// What a rank shows of itself without being asked (actors/board.hpp).
+struct rank_gauge {
+  rank_id rank{};
+  std::uint8_t phase = 0; ///< rank_phase.
+  epoch_id epoch{};
+  step_id step{};
+  std::uint64_t progress = 0; ///< Grows with everything that the rank's thread does.
+  std::uint64_t load_done_bytes = 0;
+  std::uint64_t load_total_bytes = 0;
+  std::uint64_t bytes_held = 0;
+  std::uint64_t state_bytes = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t compute_ns = 0; ///< In units, embedding and head, collectives excluded.
+  std::uint64_t collective_ns = 0;
+  std::uint64_t wait_ns = 0; ///< Between a step's end and the next one's start.
+  std::uint64_t frames_sent = 0;
+  std::uint64_t payload_bytes_sent = 0;
+  std::uint64_t header_bytes_sent = 0;
+  std::uint64_t frames_received = 0;
+  std::uint64_t payload_copies = 0;
+  std::uint64_t stale_frames = 0;
+  std::uint64_t boundary_frames = 0; ///< Partition inputs sent to the next stage.
+  std::uint64_t boundary_bytes = 0;  ///< Their payload and header bytes.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, rank_gauge& x) {
+  return f(caf::meta::type_name("rank_gauge"),
+           x.rank,
+           x.phase,
+           x.epoch,
+           x.step,
+           x.progress,
+           x.load_done_bytes,
+           x.load_total_bytes,
+           x.bytes_held,
+           x.state_bytes,
+           x.steps,
+           x.rows,
+           x.compute_ns,
+           x.collective_ns,
+           x.wait_ns,
+           x.frames_sent,
+           x.payload_bytes_sent,
+           x.header_bytes_sent,
+           x.frames_received,
+           x.payload_copies,
+           x.stale_frames,
+           x.boundary_frames,
+           x.boundary_bytes);
+}
+
+/// node -> director, periodically: the gauges of its ranks.
+struct node_beat {
+  std::uint64_t incarnation = 0;
+  std::vector<rank_gauge> ranks;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_beat& x) {
+  return f(caf::meta::type_name("node_beat"), x.incarnation, x.ranks);
+}
+
+/// director -> nodes: end the process in good order.
+struct node_stop {
+  std::string reason;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_stop& x) {
+  return f(caf::meta::type_name("node_stop"), x.reason);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,152 @@
+#pragma once
+// The data road: steps, boundaries and their outputs, from the conductor to the ranks, from stage
+// to stage and back, over UCX (actors/peer, actors/codec).
+
+#include "actors/caf.hpp"
+#include "config/ids.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// How to choose a token; compute::sampling with its reals as bits.
+struct sampling_choice {
+  real32 temperature = 0.0f;
+  std::uint32_t top_k = 0;
+  real32 top_p = 1.0f;
+  real32 min_p = 0.0f;
+  real32 repetition_penalty = 1.0f;
+  real32 frequency_penalty = 0.0f;
+  real32 presence_penalty = 0.0f;
+  std::uint64_t seed = 0;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, sampling_choice& x) {
+  return f(caf::meta::type_name("sampling_choice"),
+           x.temperature,
+           x.top_k,
+           x.top_p,
+           x.min_p,
+           x.repetition_penalty,
+           x.frequency_penalty,
+           x.presence_penalty,
+           x.seed);
+}
+
+/// One sequence's part of a step: `count` new tokens from `position` on.
+struct step_entry {
+  static constexpr std::uint8_t wants_output = 1; ///< Sample after the last of these tokens.
+  static constexpr std::uint8_t wants_digest = 2; ///< Report a digest of the logits as well.
+
+  slot_id slot{};
+  std::uint32_t position = 0;
+  std::uint32_t count = 0;
+  std::uint8_t flags = 0;
+  sampling_choice sampling;
+  std::vector<page_id> pages;    ///< The whole list when the slot is new, else empty.
+  std::vector<token_id> history; ///< Tokens so far, only where a penalty needs them.
+
+  bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, step_entry& x) {
+  return f(caf::meta::type_name("step_entry"),
+           x.slot,
+           x.position,
+           x.count,
+           x.flags,
+           x.sampling,
+           x.pages,
+           x.history);
+}
+
+/// What all ranks do in one step, decided by the conductor alone (contract rules 60, 62).
+struct step_plan {
+  epoch_id epoch{};
+  step_id step{};
+  std::vector<step_entry> entries;
+  std::vector<slot_id> released; ///< Slots whose sequences ended; freed before the step runs.
+
+  std::uint32_t rows() const {
+    std::uint32_t sum = 0;
+    for (const auto& entry : entries)
+      sum += entry.count;
+    return sum;
+  }
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, step_plan& x) {
+  return f(caf::meta::type_name("step_plan"), x.epoch, x.step, x.entries, x.released);
+}
+
+/// conductor -> ranks that own input: the plan and one token a row.
+struct step_tokens {
+  step_plan plan;
+  std::vector<token_id> tokens;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, step_tokens& x) {
+  return f(caf::meta::type_name("step_tokens"), x.plan, x.tokens);
+}
+
+/// conductor -> all other ranks: the plan; the rows come from the stage before.
+struct step_rows {
+  step_plan plan;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, step_rows& x) {
+  return f(caf::meta::type_name("step_rows"), x.plan);
+}
+
+/// stage s -> stage s + 1, same tensor rank: the boundary. The tensor travels beside it by
+/// reference, [rows, columns] of the wire's type.
+struct partition_input {
+  epoch_id epoch{};
+  step_id step{};
+  std::uint32_t rows = 0;
+  std::uint32_t columns = 0;
+  std::uint8_t type = 0;    ///< troupe::dtype on the wire.
+  std::uint64_t schema = 0; ///< Hash of the boundary schema's identity.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, partition_input& x) {
+  return f(
+    caf::meta::type_name("partition_input"), x.epoch, x.step, x.rows, x.columns, x.type, x.schema);
+}
+
+/// What one sequence got out of a step.
+struct token_choice {
+  slot_id slot{};
+  token_id token = 0;
+  real32 logprob;
+  std::uint8_t code = 0;    ///< 0 = a token; else troupe::errc + 1, and `token` means nothing.
+  std::uint64_t digest = 0; ///< XXH3 of the logits' bits, where asked for.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, token_choice& x) {
+  return f(caf::meta::type_name("token_choice"), x.slot, x.token, x.logprob, x.code, x.digest);
+}
+
+/// Publication owner (last stage, tensor rank 0) -> conductor. Its arrival is the vote of all
+/// stages: the step is committed (DESIGN, "the dataflow is the vote").
+struct step_output {
+  epoch_id epoch{};
+  step_id step{};
+  std::vector<token_choice> choices; ///< One per entry with wants_output, in order.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, step_output& x) {
+  return f(caf::meta::type_name("step_output"), x.epoch, x.step, x.choices);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,25 @@
+#pragma once
+// A node: one process of the cluster, with the ranks that it hosts; the head also hosts director,
+// conductor and gateway.
+
+#include "config/result.hpp"
+#include "config/settings.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace troupe::actors {
+
+struct node_options {
+  cluster_settings settings;
+  std::string name;                 ///< Of a [[node]] in the settings.
+  std::filesystem::path run_folder; ///< Where the head writes its control port (run_folder.hpp).
+};
+
+/// Runs a node in this thread until the cluster stops it or SIGINT / SIGTERM arrives (the caller has
+/// blocked both in every thread). Joins the cluster, whatever the order of start: waits for the head
+/// and the head for the others, up to deadlines.join_ms. Errors are for people and say which node,
+/// rank, file or peer. Returns after everything it started has ended.
+result<void> run_node(const node_options& options);
+
+} // namespace troupe::actors
