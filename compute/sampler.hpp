@@ -1,0 +1,59 @@
+#pragma once
+// From logits to one token: penalties, temperature, truncation, and a draw that any rank repeats.
+
+#include "config/ids.hpp"
+#include "config/result.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace troupe::compute {
+
+/// How a request wants its tokens to be chosen. The defaults are greedy and without any filter.
+struct sampling {
+  float temperature = 0;        ///< 0: greedy, filters and seed play no role. Finite, >= 0.
+  std::uint32_t top_k = 0;      ///< Keep the k most probable; 0: off.
+  float top_p = 1;              ///< Keep the fewest that hold this mass, at least one. 0 ... 1.
+  float min_p = 0;              ///< Drop what is less than this part of the best. 0 ... 1.
+  float repetition_penalty = 1; ///< Divides (or multiplies, if negative) logits seen. > 0.
+  float frequency_penalty = 0;  ///< Subtracted once per occurrence in the history. -2 ... 2.
+  float presence_penalty = 0;   ///< Subtracted once if in the history at all. -2 ... 2.
+  std::uint64_t seed = 0;
+  bool with_logprob = true; ///< false saves one pass over the logits; choice::logprob is then 0.
+};
+
+/// invalid_argument that names the field, the value found and the range.
+result<void> validate(const sampling& wish);
+
+struct choice {
+  token_id token = 0;
+  /// Natural logarithm of the token's probability in the model's own distribution: the softmax of
+  /// the logits as given, before penalties, temperature and filters.
+  float logprob = 0;
+};
+
+/// Chooses the token at `position` (the number of tokens before it in its sequence).
+///
+/// The order is that of Hugging Face transformers: penalties, temperature, top-k, top-p over what
+/// top-k left, min-p. Candidates are ordered by logit, equal logits by id, lowest first; so a tie
+/// at the edge of a filter and a greedy tie both go to the lowest id. All sums are in double, in
+/// the order of the ids, with an exponential of our own: the same input gives the same token on
+/// every machine, which replay after a fault relies on.
+///
+/// `logits` (one a vocabulary entry) is used as scratch: its content is undefined afterwards.
+/// `history` is the text so far; ids beyond the vocabulary in it are ignored. Minus infinity masks
+/// a token. compute_error: NaN or plus infinity in the logits, or everything masked; the message
+/// names the id and the position. Any thread; no state between calls.
+result<choice> sample(std::span<float> logits,
+                      const sampling& wish,
+                      std::span<const token_id> history,
+                      std::uint64_t position);
+
+/// Philox4x32-10: counter and key to four random words. Salmon, Moraes, Dror, Shaw: "Parallel
+/// random numbers: as easy as 1, 2, 3", SC 2011. The sampler uses counter {position low, position
+/// high, 0, 0} and key {seed low, seed high}; the draw is the upper 53 bits of words 1 and 0.
+std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
+                                    std::array<std::uint32_t, 2> key) noexcept;
+
+} // namespace troupe::compute
