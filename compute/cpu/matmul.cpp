@@ -1,0 +1,229 @@
+// out = x * W^T from panels. Two roads with the same bits:
+// - few rows: the panels are streamed from memory once, converted in registers;
+// - many rows: x is copied into blocks of columns that fit the second-level cache, and each block
+// of
+//   a panel is converted to f32 once and used by all rows.
+// The work is split over the panels, never over the columns of W.
+
+#include "compute/cpu/operations.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "compute/cpu/simd_targets.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "compute/cpu/matmul.cpp"
+#include <hwy/foreach_target.h>
+
+#include "compute/cpu/tile-inl.hpp"
+
+#ifndef TROUPE_COMPUTE_CPU_MATMUL_JOB
+#define TROUPE_COMPUTE_CPU_MATMUL_JOB
+
+namespace troupe::compute::cpu {
+
+/// Input columns of a block: its 32 lanes of f32 weights fill 32 KiB.
+inline constexpr std::size_t block_columns = 256;
+/// Distance between the rows of a block of x; not a power of two, which would put all rows of a
+/// tile into one set of the first-level cache.
+inline constexpr std::size_t block_stride = block_columns + 16;
+/// Panels whose sums are kept while the blocks of columns pass.
+inline constexpr std::size_t group_panels = 32;
+
+struct matmul_job {
+  execution* on;
+  const panel_matrix* weights;
+  tensor x;
+  std::span<const float> bias;
+  tensor out;
+  bool accumulate;
+  float* blocks; ///< x as [block][row][block_stride], for many rows.
+
+  std::size_t columns() const noexcept { return weights->columns(); }
+};
+
+} // namespace troupe::compute::cpu
+
+#endif
+
+HWY_BEFORE_NAMESPACE();
+
+namespace troupe::compute::cpu::HWY_NAMESPACE {
+
+/// sums: [rows][panel_width] of one panel -> out.
+void finish_panel(const matmul_job& job, std::size_t panel, const float* sums) {
+  const auto first = panel * panel_width;
+  const auto count = std::min(panel_width, job.weights->rows() - first);
+  for (std::size_t row = 0; row < job.x.rows; ++row) {
+    const float* HWY_RESTRICT sum = sums + row * panel_width;
+    float* HWY_RESTRICT out = job.out.row(row) + first;
+    for (std::size_t i = 0; i < count; ++i) {
+      const float value = job.bias.empty() ? sum[i] : sum[i] + job.bias[first + i];
+      out[i] = job.accumulate ? out[i] + value : value;
+    }
+  }
+}
+
+/// Streams panels for the rows of one tile. Vectors are as many as the registers take beside the
+/// rows; where those are not a whole panel, blocks of it pass through the first-level cache.
+template <class Weight, std::size_t Vectors>
+void stream_panels(const matmul_job& job, range panels) {
+  constexpr std::size_t ahead = 2048;
+  static constexpr auto tiles = make_tiles<Weight, Vectors, ahead>();
+  constexpr auto pass_lanes = Vectors * lane_count;
+  const auto block = pass_lanes == panel_width ? job.columns() : block_columns;
+  HWY_ALIGN float sums[tile_rows * panel_width];
+  for (auto panel = panels.begin; panel < panels.end; ++panel) {
+    const auto* weights = reinterpret_cast<const Weight*>(job.weights->panel(panel));
+    for (std::size_t begin = 0; begin < job.columns(); begin += block)
+      for (std::size_t lane = 0; lane < panel_width; lane += pass_lanes)
+        tiles[job.x.rows - 1](weights + begin * panel_width + lane,
+                              panel_width,
+                              std::min(block, job.columns() - begin),
+                              job.x.data + begin,
+                              job.x.stride,
+                              sums + lane,
+                              panel_width,
+                              begin > 0);
+    finish_panel(job, panel, sums);
+  }
+}
+
+/// A block of a panel as f32: in place, or converted into `room`.
+const float* block_weights(const float* weights, std::size_t, float*) {
+  return weights;
+}
+
+template <class Weight>
+const float* block_weights(const Weight* weights, std::size_t columns, float* room) {
+  const lanes d;
+  for (std::size_t i = 0; i < columns * panel_width; i += lane_count)
+    hn::Store(load_weights(d, weights + i), d, room + i);
+  return room;
+}
+
+void copy_blocks(const matmul_job& job, range rows) {
+  for (std::size_t begin = 0, block = 0; begin < job.columns(); begin += block_columns, ++block) {
+    const auto count = std::min(block_columns, job.columns() - begin);
+    for (auto row = rows.begin; row < rows.end; ++row)
+      std::copy_n(
+        job.x.row(row) + begin, count, job.blocks + (block * job.x.rows + row) * block_stride);
+  }
+}
+
+template <class Weight>
+void multiply_panels(const matmul_job& job, range panels, float* sums) {
+  HWY_ALIGN float room[block_columns * panel_width];
+  const auto panel_sums = job.x.rows * panel_width;
+  for (auto group = panels.begin; group < panels.end; group += group_panels) {
+    const auto end = std::min(group + group_panels, panels.end);
+    for (std::size_t begin = 0, block = 0; begin < job.columns(); begin += block_columns, ++block) {
+      const auto count = std::min(block_columns, job.columns() - begin);
+      for (auto panel = group; panel < end; ++panel) {
+        const auto* weights = reinterpret_cast<const Weight*>(job.weights->panel(panel));
+        multiply(block_weights(weights + begin * panel_width, count, room),
+                 panel_width,
+                 count,
+                 panel_width,
+                 job.blocks + block * job.x.rows * block_stride,
+                 block_stride,
+                 job.x.rows,
+                 sums + (panel - group) * panel_sums,
+                 panel_width,
+                 begin > 0);
+      }
+    }
+    for (auto panel = group; panel < end; ++panel)
+      finish_panel(job, panel, sums + (panel - group) * panel_sums);
+  }
+}
+
+template <class Weight>
+void multiply_share(const matmul_job& job, std::size_t thread, std::size_t threads) {
+  const auto panels = split_part(job.weights->panels(), threads, thread);
+  if (job.x.rows > tile_rows) {
+    copy_blocks(job, split_part(job.x.rows, threads, thread));
+    job.on->barrier(threads);
+    const auto sums = std::min(group_panels, panels.size()) * job.x.rows * panel_width;
+    multiply_panels<Weight>(job, panels, job.on->each[thread].floats(sums));
+    return;
+  }
+  constexpr auto panel_vectors = panel_width / lane_count;
+  constexpr auto wide = std::min<std::size_t>(panel_vectors, lane_count == 16 ? 2 : 4);
+  if (job.x.rows <= 2)
+    stream_panels<Weight, wide>(job, panels);
+  else
+    stream_panels<Weight, tile_vectors>(job, panels);
+}
+
+/// One thread's share of a product.
+void matmul_share(const matmul_job& job, std::size_t thread, std::size_t threads) {
+  switch (job.weights->held()) {
+  case dtype::f32: return multiply_share<float>(job, thread, threads);
+  case dtype::f16: return multiply_share<f16>(job, thread, threads);
+  case dtype::bf16: return multiply_share<bf16>(job, thread, threads);
+  }
+}
+
+/// Rows that one pass over the weights streams.
+std::size_t streamed_rows() {
+  return tile_rows;
+}
+
+} // namespace troupe::compute::cpu::HWY_NAMESPACE
+
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+namespace troupe::compute::cpu {
+
+HWY_EXPORT(matmul_share);
+HWY_EXPORT(streamed_rows);
+
+namespace {
+
+/// Rows of x whose block of columns takes half of the second-level cache.
+std::size_t rows_at_once() {
+  static const std::size_t rows = [] {
+    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    const std::size_t bytes = cache > 0 ? static_cast<std::size_t>(cache) : 512 * 1024;
+    return std::clamp<std::size_t>(bytes / 2 / (block_stride * sizeof(float)), 96, 960);
+  }();
+  return rows;
+}
+
+} // namespace
+
+void matmul(execution& on,
+            const panel_matrix& weights,
+            tensor x,
+            std::span<const float> bias,
+            tensor out,
+            bool accumulate) {
+  check(x.columns == weights.columns(), "matmul: x has the columns of the weight");
+  check(out.columns == weights.rows() && out.rows == x.rows, "matmul: out is [x.rows, W.rows]");
+  check(bias.empty() || bias.size() == weights.rows(), "matmul: a bias value for each output");
+  const auto streamed = HWY_DYNAMIC_DISPATCH(streamed_rows)();
+  const auto blocks = (x.columns + block_columns - 1) / block_columns;
+  for (std::size_t first = 0; first < x.rows; first += rows_at_once()) {
+    const auto rows = std::min(rows_at_once(), x.rows - first);
+    matmul_job job{.on = &on,
+                   .weights = &weights,
+                   .x = {x.row(first), rows, x.columns, x.stride},
+                   .bias = bias,
+                   .out = {out.row(first), rows, out.columns, out.stride},
+                   .accumulate = accumulate,
+                   .blocks = nullptr};
+    if (rows > streamed)
+      job.blocks = on.shared.floats(blocks * rows * block_stride);
+    on.run(rows * weights.rows() * weights.columns(), [&](std::size_t thread, std::size_t threads) {
+      HWY_DYNAMIC_DISPATCH(matmul_share)(job, thread, threads);
+    });
+  }
+}
+
+} // namespace troupe::compute::cpu
+
+#endif
