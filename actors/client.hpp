@@ -37,8 +37,8 @@ struct text_answer {
   std::vector<token_id> tokens;
   std::vector<float> logprobs;
   std::vector<std::uint64_t> digests;
-  std::string finish;       ///< "stop", "length", "cancelled" or "error".
-  std::string what;         ///< For errors.
+  std::string finish; ///< "stop", "length", "cancelled" or "error".
+  std::string what;   ///< For errors.
   errc code = errc::compute_error;
   std::uint32_t prompt_tokens = 0;
   double queued_s = 0;
@@ -63,8 +63,7 @@ public:
   using text_handler = std::function<void(std::size_t index, const std::string& piece)>;
   virtual result<std::vector<text_answer>> generate(const std::vector<text_request>& requests,
                                                     const text_handler& on_text,
-                                                    const std::atomic<bool>& cancel)
-    = 0;
+                                                    const std::atomic<bool>& cancel) = 0;
 
   /// Ends the whole cluster in good order.
   virtual result<void> stop(const std::string& reason, std::chrono::milliseconds deadline) = 0;

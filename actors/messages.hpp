@@ -21,6 +21,7 @@ using rank_actor =
                    reacts_to<peers_heard>,      // all neighbours proved themselves
                    reacts_to<step_tokens>,      // a step, where this rank owns input
                    reacts_to<step_rows>,        // a step, elsewhere
+                   reacts_to<slots_released>,   // sequences that ended
                    reacts_to<partition_input, compute::buffer>, // the boundary of the stage before
                    reacts_to<unit_due>,                         // one more unit
                    reacts_to<group_leave>,                      // after the last unit
@@ -80,6 +81,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::compute::buffer))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::step_tokens))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::step_rows))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::slots_released))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::partition_input))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::step_output))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::node_hello))

@@ -16,10 +16,10 @@ struct node_options {
   std::filesystem::path run_folder; ///< Where the head writes its control port (run_folder.hpp).
 };
 
-/// Runs a node in this thread until the cluster stops it or SIGINT / SIGTERM arrives (the caller has
-/// blocked both in every thread). Joins the cluster, whatever the order of start: waits for the head
-/// and the head for the others, up to deadlines.join_ms. Errors are for people and say which node,
-/// rank, file or peer. Returns after everything it started has ended.
+/// Runs a node in this thread until the cluster stops it or SIGINT / SIGTERM arrives (the caller
+/// has blocked both in every thread). Joins the cluster, whatever the order of start: waits for the
+/// head and the head for the others, up to deadlines.join_ms. Errors are for people and say which
+/// node, rank, file or peer. Returns after everything it started has ended.
 result<void> run_node(const node_options& options);
 
 } // namespace troupe::actors

@@ -105,6 +105,17 @@ typename Inspector::result_type inspect(Inspector& f, step_rows& x) {
   return f(caf::meta::type_name("step_rows"), x.plan);
 }
 
+/// conductor -> ranks, when sequences ended and no step is due that could carry it.
+struct slots_released {
+  epoch_id epoch{};
+  std::vector<slot_id> slots;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, slots_released& x) {
+  return f(caf::meta::type_name("slots_released"), x.epoch, x.slots);
+}
+
 /// stage s -> stage s + 1, same tensor rank: the boundary. The tensor travels beside it by
 /// reference, [rows, columns] of the wire's type.
 struct partition_input {

@@ -1,0 +1,33 @@
+#include "actors/board.hpp"
+
+namespace troupe::actors {
+
+rank_gauge rank_board::read() const {
+  const auto get = [](const counter& from) { return from.load(std::memory_order_relaxed); };
+  rank_gauge gauge;
+  gauge.rank = rank;
+  gauge.phase = static_cast<std::uint8_t>(phase.load(std::memory_order_relaxed));
+  gauge.epoch = static_cast<epoch_id>(get(epoch));
+  gauge.step = static_cast<step_id>(get(step));
+  gauge.progress = get(progress);
+  gauge.load_done_bytes = get(load_done_bytes);
+  gauge.load_total_bytes = get(load_total_bytes);
+  gauge.bytes_held = get(bytes_held);
+  gauge.state_bytes = get(state_bytes);
+  gauge.steps = get(steps);
+  gauge.rows = get(rows);
+  gauge.compute_ns = get(compute_ns);
+  gauge.collective_ns = get(collective_ns);
+  gauge.wait_ns = get(wait_ns);
+  gauge.frames_sent = get(frames_sent);
+  gauge.payload_bytes_sent = get(payload_bytes_sent);
+  gauge.header_bytes_sent = get(header_bytes_sent);
+  gauge.frames_received = get(frames_received);
+  gauge.payload_copies = get(payload_copies);
+  gauge.stale_frames = get(stale_frames);
+  gauge.boundary_frames = get(boundary_frames);
+  gauge.boundary_bytes = get(boundary_bytes);
+  return gauge;
+}
+
+} // namespace troupe::actors

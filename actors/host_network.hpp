@@ -1,0 +1,33 @@
+#pragma once
+// What this host's own sockets say: which addresses it has, whether a port is free, whether somebody
+// listens elsewhere. In plain words and with deadlines, where the actor framework has neither.
+// Any thread; no state.
+
+#include "config/result.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+/// "10.0.0.5:7000", "[fe80::1]:7000".
+std::string name_endpoint(const std::string& host, std::uint16_t port);
+
+/// Addresses of this host's interfaces, without their prefix, loopback included.
+std::vector<std::string> addresses_of_this_host();
+
+/// True for loopback, for every address of an interface, and for names that resolve to one.
+bool belongs_to_this_host(const std::string& host);
+
+/// Somebody listens there. Connects and closes again. Errors: unreachable (with the system's
+/// reason: refused, no route, name not known), timed_out (nothing answered, as behind a firewall).
+result<void> reach(const std::string& host,
+                   std::uint16_t port,
+                   std::chrono::milliseconds deadline);
+
+/// A listener could be opened there now. Errors: io_error with the system's reason.
+result<void> try_bind(const std::string& address, std::uint16_t port);
+
+} // namespace troupe::actors

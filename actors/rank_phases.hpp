@@ -1,0 +1,78 @@
+#pragma once
+// Everything that can happen to a rank.
+//
+//   empty ─▶ loading ─▶ loaded ─▶ joining ─▶ ready ──────────────▶ in_group ─▶ leaving ─┐
+//               │         ▲                  ▲ │ └▶ awaiting_input ──┘                  │
+//               ▼         │ fence            │ └────────────────────────────────────────┘
+//             failed      └──────── fenced ◀─┴─ a pass failed, or a neighbour is gone
+//
+// Entering and leaving an execution group are rows of this table. There are no flags beside it.
+
+#include "actors/phase_table.hpp"
+
+namespace troupe::actors {
+
+enum class rank_phase : std::uint8_t {
+  empty,          ///< No shard.
+  loading,        ///< Reads and packs its shard.
+  loaded,         ///< Holds its shard (and state, if it had an epoch), belongs to no epoch.
+  joining,        ///< Meets the neighbours of an epoch.
+  ready,          ///< Between two passes.
+  awaiting_input, ///< Knows the step; its rows come from the stage before.
+  in_group,       ///< Runs its units.
+  leaving,        ///< All units ran; publishes.
+  fenced,         ///< Gave the epoch up and said so; waits for the director.
+  failed,         ///< Could not load.
+  stopped,
+};
+
+enum class rank_input : std::uint8_t {
+  assignment,      ///< shard_assignment
+  load_succeeded,  ///< the shard is there
+  load_failed,     ///< it is not
+  epoch_plan,      ///< epoch_plan
+  peers_heard,     ///< every neighbour proved the token
+  step_tokens,     ///< step_tokens
+  step_rows,       ///< step_rows
+  slots_released,  ///< slots_released
+  partition_input, ///< partition_input
+  unit_due,        ///< unit_due
+  group_leave,     ///< group_leave
+  pass_finish,     ///< pass_finish
+  pass_failed,     ///< an error within a pass
+  peer_down,       ///< peer_down
+  fence,           ///< fence
+  stop,            ///< node_stop
+};
+
+using rank_table = phase_table<rank_phase, 11, rank_input, 16>;
+
+// clang-format off
+inline constexpr rank_table rank_phases = [] {
+  using enum rank_phase;
+  constexpr auto hold = verdict::hold, drop = verdict::drop, no = verdict::refuse;
+  return rank_table{{{
+    //                   assignment load_ok load_bad plan     heard  tokens    rows            released partition_input due       leave    finish pass_failed down    fence   stop
+    /* empty          */ {{loading, no,     no,      no,      drop,  drop,     drop,           drop,    drop,           drop,     drop,    drop,  no,         drop,   empty,  stopped}},
+    /* loading        */ {{no,      loaded, failed,  hold,    drop,  drop,     drop,           drop,    drop,           drop,     drop,    drop,  no,         drop,   hold,   hold   }},
+    /* loaded         */ {{no,      no,     no,      joining, drop,  drop,     drop,           drop,    drop,           drop,     drop,    drop,  no,         drop,   loaded, stopped}},
+    /* joining        */ {{no,      no,     no,      no,      ready, hold,     hold,           hold,    hold,           drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
+    /* ready          */ {{no,      no,     no,      no,      drop,  in_group, awaiting_input, ready,   hold,           drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
+    /* awaiting_input */ {{no,      no,     no,      no,      drop,  hold,     hold,           hold,    in_group,       drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
+    /* in_group       */ {{no,      no,     no,      no,      drop,  hold,     hold,           hold,    hold,           in_group, leaving, drop,  fenced,     fenced, loaded, stopped}},
+    /* leaving        */ {{no,      no,     no,      no,      drop,  hold,     hold,           hold,    hold,           drop,     drop,    ready, fenced,     fenced, loaded, stopped}},
+    /* fenced         */ {{no,      no,     no,      hold,    drop,  drop,     drop,           drop,    drop,           drop,     drop,    drop,  drop,       drop,   loaded, stopped}},
+    /* failed         */ {{loading, no,     no,      no,      drop,  drop,     drop,           drop,    drop,           drop,     drop,    drop,  no,         drop,   failed, stopped}},
+    /* stopped        */ {{drop,    drop,   drop,    drop,    drop,  drop,     drop,           drop,    drop,           drop,     drop,    drop,  drop,       drop,   drop,   drop   }},
+  }},
+  {"empty", "loading", "loaded", "joining", "ready", "awaiting_input", "in_group", "leaving", "fenced", "failed", "stopped"},
+  {"assignment", "load_succeeded", "load_failed", "epoch_plan", "peers_heard", "step_tokens", "step_rows", "slots_released",
+   "partition_input", "unit_due", "group_leave", "pass_finish", "pass_failed", "peer_down", "fence", "stop"}};
+}();
+// clang-format on
+
+static_assert(rank_phases.all_reachable(), "every phase of a rank can be reached");
+static_assert(rank_phases.all_have_a_way_out(rank_phase::stopped), "every phase has a way out");
+static_assert(rank_phases.all_holds_end(), "nothing is held for ever");
+
+} // namespace troupe::actors

@@ -1,0 +1,129 @@
+#include "actors/reactor.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <sched.h>
+
+namespace troupe::actors {
+
+namespace {
+
+void watch(int epoll_fd, int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  check(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0, "epoll takes a descriptor of ours");
+}
+
+/// Lends the reactor's thread to an actor: spawned actors and plain sends go to the framework.
+class reactor_unit : public caf::execution_unit {
+public:
+  explicit reactor_unit(caf::actor_system* system) : caf::execution_unit(system) {}
+
+  void exec_later(caf::resumable* job) override { system().scheduler().enqueue(job); }
+};
+
+} // namespace
+
+reactor::reactor(const reactor_options& options) : options_(options) {
+  wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  check(wake_fd_ >= 0 && epoll_fd_ >= 0, "the system has descriptors left for a reactor");
+  watch(epoll_fd_, wake_fd_);
+}
+
+reactor::~reactor() {
+  for (auto* job : due_)
+    caf::intrusive_ptr_release(job);
+  close(epoll_fd_);
+  close(wake_fd_);
+}
+
+void reactor::post(caf::resumable* job) {
+  {
+    const std::lock_guard guard{mutex_};
+    due_.push_back(job);
+  }
+  if (sleeping_.load(std::memory_order_seq_cst)) {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
+  }
+}
+
+void reactor::stop() {
+  stopped_.store(true, std::memory_order_seq_cst);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
+}
+
+std::size_t reactor::run_jobs(caf::actor_system& system) {
+  {
+    const std::lock_guard guard{mutex_};
+    running_.swap(due_);
+  }
+  reactor_unit unit{&system};
+  const auto count = running_.size();
+  for (auto* job : running_) {
+    // One message at a time: between two of them the wires get their turn.
+    switch (job->resume(&unit, 1)) {
+    case caf::resumable::resume_later: {
+      const std::lock_guard guard{mutex_};
+      due_.push_back(job);
+      break;
+    }
+    default: caf::intrusive_ptr_release(job); break;
+    }
+  }
+  running_.clear();
+  return count;
+}
+
+void reactor::sleep(transport::transport& wires) {
+  sleeping_.store(true, std::memory_order_seq_cst);
+  bool due = false;
+  {
+    const std::lock_guard guard{mutex_};
+    due = !due_.empty();
+  }
+  if (!due && !stopped_.load(std::memory_order_seq_cst) && wires.arm()) {
+    epoll_event event{};
+    const auto timeout_ms = static_cast<int>(options_.tick.count());
+    if (epoll_wait(epoll_fd_, &event, 1, timeout_ms) > 0 && event.data.fd == wake_fd_) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const auto taken = read(wake_fd_, &count, sizeof count);
+    }
+  }
+  sleeping_.store(false, std::memory_order_seq_cst);
+}
+
+void reactor::run(caf::actor_system& system, transport::transport& wires) {
+  using clock = std::chrono::steady_clock;
+  watch(epoll_fd_, wires.event_fd());
+  auto last_work = clock::now();
+  auto last_look = last_work;
+  while (!stopped_.load(std::memory_order_relaxed)) {
+    const auto moved = wires.progress();
+    const auto ran = run_jobs(system);
+    const auto now = clock::now();
+    if (look_ && (moved > 0 || now - last_look >= options_.tick)) {
+      last_look = now;
+      look_();
+    }
+    if (moved + ran > 0) {
+      last_work = now;
+      continue;
+    }
+    if (now - last_work < options_.spin) {
+      sched_yield();
+      continue;
+    }
+    sleep(wires);
+  }
+  while (run_jobs(system) > 0)
+    wires.progress();
+  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, wires.event_fd(), nullptr);
+}
+
+} // namespace troupe::actors
