@@ -3,11 +3,11 @@
 // No weight byte is read here; compute/partition.hpp loads what one rank owns.
 
 #include "compute/boundary.hpp"
+#include "compute/weights/digest.hpp"
 #include "config/dtype.hpp"
 #include "config/result.hpp"
 #include "config/topology.hpp"
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -17,13 +17,12 @@
 
 namespace troupe::compute {
 
-using digest128 = std::array<std::byte, 16>;
-
-std::string to_string(const digest128& digest); ///< 32 hexadecimal digits.
+class architecture;
+class tensor_index;
 
 /// The sizes of a decoder, normalised from the files of its family.
 struct model_shape {
-  std::string family;       ///< For example "llama".
+  std::string family; ///< For example "llama".
   std::size_t layers = 0;
   std::size_t hidden = 0;   ///< Width of the residual stream and of the boundary.
   std::size_t heads = 0;    ///< Query heads.
@@ -38,8 +37,8 @@ struct model_shape {
 
 /// What one rank owns of a model. Rank-local facts only; who is where is actors' business.
 struct partition_record {
-  range units;             ///< Global, non-empty, consecutive layers.
-  bool owns_input = false; ///< Embeds tokens; exactly the first stage.
+  range units;              ///< Global, non-empty, consecutive layers.
+  bool owns_input = false;  ///< Embeds tokens; exactly the first stage.
   bool owns_output = false; ///< Final norm and head; exactly the last stage.
   std::size_t tensor_rank = 0;
   std::size_t tensor_size = 1;
@@ -58,7 +57,7 @@ struct owned_tensor {
 
 /// Everything that a rank will hold, before anything is loaded.
 struct shard_description {
-  std::vector<owned_tensor> tensors;
+  std::vector<owned_tensor> tensors = {};
   range heads;      ///< Query heads, global.
   range kv_heads;   ///< Key/value heads that its query heads need, global (replicated if shared).
   range ffn;        ///< Columns of the feed-forward layer, global.
@@ -71,11 +70,11 @@ struct shard_description {
 /// Arithmetic and traffic of parts of the model for one row, for balancing stages.
 struct model_costs {
   double unit_flops = 0;   ///< One layer, without attention over the past.
-  double unit_bytes = 0;   ///< Weight bytes of one layer as held.
+  double unit_bytes = 0;   ///< Weight bytes of one layer as held; a step streams all of them.
   double input_flops = 0;  ///< Embedding.
-  double input_bytes = 0;
+  double input_bytes = 0;  ///< One row of the table: a lookup reads no more.
   double output_flops = 0; ///< Final norm and head.
-  double output_bytes = 0;
+  double output_bytes = 0; ///< Weight bytes of both as held.
 };
 
 class model {
@@ -95,7 +94,8 @@ public:
   /// Tokens that end a text: the union of what config and generation_config name (row B13).
   virtual const std::vector<std::uint32_t>& end_tokens() const = 0;
 
-  /// The largest tensor-parallel size that works: the number of query heads.
+  /// The largest tensor-parallel size that works: no rank is without a query head, a
+  /// feed-forward column or a vocabulary row; in practice the number of query heads.
   virtual std::size_t max_tensor_size() const = 0;
 
   virtual model_costs costs(dtype hold) const = 0;
@@ -104,7 +104,8 @@ public:
   /// unexpected, twice, or of a wrong shape (rule 7).
   virtual result<shard_description> describe(const partition_record& record, dtype hold) const = 0;
 
-  /// Digest of config and of the tensor table (names, types, shapes): equal on all ranks.
+  /// Digest of everything in config.json that results depend on and of the names and shapes of all
+  /// tensors: equal on all ranks, whichever files they keep. Types and bytes are in fingerprints().
   virtual digest128 description_digest() const = 0;
 
   /// Per tensor whose file is here: a digest over its description and a few samples of its bytes,
@@ -113,7 +114,12 @@ public:
     std::string tensor;
     digest128 digest;
   };
+
   virtual result<std::vector<fingerprint>> fingerprints() const = 0;
+
+  /// What the family makes of the config; what the files hold. For partition::load.
+  virtual const architecture& design() const = 0;
+  virtual const tensor_index& index() const = 0;
 };
 
 } // namespace troupe::compute

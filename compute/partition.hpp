@@ -4,13 +4,14 @@
 //     begin -> enter -> forward_unit ... (ascending) -> leave -> finish
 //
 // The driver here owns validation, sequencing and output ownership; the family under architectures/
-// owns what a layer means. Contract rules 13, 16-35. Any call out of order is contract_violation and
-// leaves the state as it was; abandon() ends a pass at any point (rule 46).
+// owns what a layer means. Contract rules 13, 16-35. Any call out of order is contract_violation
+// and leaves the state as it was; abandon() ends a pass at any point (rule 46).
 
 #include "compute/batch.hpp"
 #include "compute/collective.hpp"
 #include "compute/device.hpp"
 #include "compute/model.hpp"
+#include "compute/state_layout.hpp"
 
 #include <functional>
 #include <memory>
@@ -19,23 +20,6 @@
 #include <vector>
 
 namespace troupe::compute {
-
-/// Layout of a partition's state: one segment a layer, by local ordinal (rules 9-11, 25).
-struct state_segment {
-  std::string name; ///< For example "layer.7.kv".
-  std::size_t kv_heads = 0;
-  std::size_t head_dim = 0;
-  std::size_t window = 0; ///< Positions that the layer looks back; 0 = all.
-
-  friend bool operator==(const state_segment&, const state_segment&) = default;
-};
-
-struct state_layout {
-  std::size_t first_unit = 0; ///< Global index of segment 0, carried beside the local ordinals.
-  std::vector<state_segment> segments;
-
-  friend bool operator==(const state_layout&, const state_layout&) = default;
-};
 
 /// The state of a partition: pages of attention memory with their layout.
 struct partition_state {
@@ -57,8 +41,8 @@ using partition_input = std::variant<token_input, hidden_input>;
 
 /// Rule 31: final logits or a boundary, never both.
 struct final_output {
-  buffer logits;               ///< [output rows, vocabulary] f32, complete on every member.
-  std::vector<bool> finite;    ///< Per output row: whether hidden and logits are finite.
+  buffer logits;            ///< [output rows, vocabulary] f32, complete on every member.
+  std::vector<bool> finite; ///< Per output row: whether hidden and logits are finite.
 };
 
 struct boundary_output {
@@ -117,8 +101,7 @@ public:
   virtual result<void> begin(const partition_input& input,
                              batch rows,
                              partition_state& state,
-                             std::size_t first_state_ordinal)
-    = 0;
+                             std::size_t first_state_ordinal) = 0;
 
   /// Enters the group of layers (rule 26), once per pass.
   virtual result<void> enter() = 0;

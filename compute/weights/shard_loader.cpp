@@ -1,0 +1,82 @@
+#include "compute/weights/shard_loader.hpp"
+
+#include "compute/weights/convert.hpp"
+
+#include <fmt/core.h>
+
+namespace troupe::compute {
+
+shard_loader::shard_loader(const model& source,
+                           const shard_description& shard,
+                           dtype hold,
+                           device& where,
+                           const load_progress& progress)
+  : shard_(shard), hold_(hold), where_(where), progress_(progress),
+    reader_(source.folder(), source.index()) {
+  for (const auto& owned : shard_.tensors)
+    by_name_.emplace(owned.name, &owned);
+}
+
+const owned_tensor& shard_loader::describe(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  check(found != by_name_.end(), "a layer loads only what its shard owns");
+  return *found->second;
+}
+
+result<shard_reader::part> shard_loader::take(const owned_tensor& owned) {
+  auto part = reader_.read(owned);
+  if (part)
+    digests_.push_back({owned.name, owned.rows, owned.columns, part->digest});
+  return part;
+}
+
+void shard_loader::finish(const owned_tensor& owned, std::size_t held) {
+  done_bytes_ += owned.stored_bytes;
+  held_bytes_ += held;
+  if (progress_)
+    progress_(done_bytes_, shard_.stored_bytes);
+}
+
+result<std::unique_ptr<matrix>> shard_loader::packed(std::string_view name) {
+  const auto& owned = describe(name);
+  auto part = take(owned);
+  if (!part)
+    return part.error();
+  auto made = where_.pack(part->source, hold_);
+  if (!made)
+    return with_context(fmt::format("tensor '{}'", name), made.error());
+  reader_.release(owned);
+  finish(owned, (*made)->bytes());
+  return made;
+}
+
+result<std::unique_ptr<matrix>> shard_loader::table(std::string_view name) {
+  const auto& owned = describe(name);
+  auto part = take(owned);
+  if (!part)
+    return part.error();
+  auto made = where_.table(part->source);
+  if (!made)
+    return with_context(fmt::format("tensor '{}'", name), made.error());
+  finish(owned, (*made)->bytes());
+  return made;
+}
+
+result<device_vector> shard_loader::vector(std::string_view name) {
+  const auto& owned = describe(name);
+  auto part = take(owned);
+  if (!part)
+    return part.error();
+  auto memory = where_.allocate(owned.columns.size() * sizeof(float));
+  if (!memory)
+    return with_context(fmt::format("tensor '{}'", name), memory.error());
+  convert_to_f32(part->source.data, owned.stored, memory->as<float>());
+  finish(owned, memory->size());
+  return device_vector{*std::move(memory)};
+}
+
+load_report shard_loader::report() const {
+  return {.bytes_read = reader_.bytes_read(), .bytes_held = held_bytes_, .digests = digests_};
+}
+
+} // namespace troupe::compute
