@@ -151,7 +151,7 @@ public:
   std::size_t progress() override;
   result<void> close(std::chrono::milliseconds deadline) override;
 
-  bool heard(peer_key peer) const override { return links_.contains(peer) && session_.heard(peer); }
+  bool heard(peer_key peer) const override { return session_.linked(peer); }
 
   int event_fd() const override { return here_->event(); }
 
@@ -174,6 +174,7 @@ private:
   bool greet(packet&& arrived);
   void push(peer_key peer, packet&& leaving);
   void down(peer_key peer, const error& why);
+  void drop_link(peer_key peer, const error& why);
   std::size_t find_silent_peers();
 
   std::shared_ptr<loopback_registry> registry_;
@@ -200,12 +201,9 @@ loopback_end::wrap(loopback_link& to, peer_key peer, frame outgoing, std::uint64
 
 void loopback_end::say_hello(peer_key peer, loopback_link& to) {
   auto token = std::make_shared<epoch_token>(session_.token());
-  frame hello;
-  hello.header.kind = static_cast<std::uint8_t>(frame_kind::hello);
-  hello.header.flags = session_.heard(peer) ? hello_heard_you : 0;
-  hello.payload = compute::buffer::adopt(token->data(), token->size(), token);
+  frame hello{session_.hello(peer), compute::buffer::adopt(token->data(), token->size(), token)};
   to.waiting->fetch_add(hello.payload.size());
-  push(peer, wrap(to, peer, std::move(hello), 0));
+  push(peer, {std::move(hello), to.number, to.waiting});
 }
 
 result<void> loopback_end::connect(peer_key peer, const peer_address& where) {
@@ -217,7 +215,7 @@ result<void> loopback_end::connect(peer_key peer, const peer_address& where) {
                  fmt::format("no end of this process at the address of {}", peer)};
   auto& to = links_[peer] = loopback_link{};
   to.there = std::move(there);
-  to.number = draw_link_number();
+  to.number = session_.open(peer);
   to.hello_due = clock::now() + options_.connect_deadline;
   say_hello(peer, to);
   return {};
@@ -238,7 +236,7 @@ result<void> loopback_end::send(peer_key peer, frame outgoing) {
   ++counters_.frames_sent;
   counters_.payload_bytes_sent += bytes;
   auto leaving = wrap(to->second, peer, std::move(outgoing), ++to->second.sequence);
-  if (session_.heard(peer))
+  if (session_.linked(peer))
     push(peer, std::move(leaving));
   else
     to->second.unheard.push_back(std::move(leaving));
@@ -266,18 +264,27 @@ std::size_t loopback_end::progress() {
 bool loopback_end::greet(packet&& arrived) {
   const auto peer = arrived.content.header.source;
   const auto& token = arrived.content.payload;
-  switch (session_.greet(arrived.content.header, arrived.link, {token.data(), token.size()})) {
-  case verdict::stale: ++counters_.frames_dropped_stale; return false;
-  case verdict::accept: break;
-  default: ++counters_.frames_refused; return false;
-  }
+  const auto found =
+    session_.greet(arrived.content.header, arrived.link, {token.data(), token.size()});
+  if (found == verdict::stale)
+    ++counters_.frames_dropped_stale;
+  if (found == verdict::refuse)
+    ++counters_.frames_refused;
+  if (found != verdict::accept && found != verdict::renewed)
+    return false;
   const auto to = links_.find(peer);
   if (to == links_.end())
     return true;
-  if ((arrived.content.header.flags & hello_heard_you) == 0)
+  if (found == verdict::renewed) {
+    session_.give_up(peer);
+    drop_link(peer, {errc::unreachable, fmt::format("peer {} made a new link", peer)});
+    return true;
+  }
+  if (session_.owes_hello(peer))
     say_hello(peer, to->second);
-  for (auto& leaving : std::exchange(to->second.unheard, {}))
-    push(peer, std::move(leaving));
+  if (session_.linked(peer))
+    for (auto& leaving : std::exchange(to->second.unheard, {}))
+      push(peer, std::move(leaving));
   return true;
 }
 
@@ -290,6 +297,7 @@ bool loopback_end::deliver(packet&& arrived) {
   switch (session_.admit(header, arrived.link)) {
   case verdict::accept: break;
   case verdict::stale: ++counters_.frames_dropped_stale; return false;
+  case verdict::renewed:
   case verdict::refuse: ++counters_.frames_refused; return false;
   case verdict::broken:
     down(peer, {errc::contract_violation, fmt::format("frames of peer {} are missing", peer)});
@@ -313,7 +321,7 @@ std::size_t loopback_end::find_silent_peers() {
   for (const auto& [peer, to] : links_) {
     if (!to.there)
       found.emplace_back(peer, error{errc::unreachable, fmt::format("peer {} closed", peer)});
-    else if (!session_.heard(peer) && clock::now() > to.hello_due)
+    else if (!session_.linked(peer) && clock::now() > to.hello_due)
       found.emplace_back(peer,
                          error{errc::timed_out,
                                fmt::format("peer {} did not say hello within {} ms",
@@ -326,8 +334,12 @@ std::size_t loopback_end::find_silent_peers() {
 }
 
 void loopback_end::down(peer_key peer, const error& why) {
-  links_.erase(peer);
   session_.forget(peer);
+  drop_link(peer, why);
+}
+
+void loopback_end::drop_link(peer_key peer, const error& why) {
+  links_.erase(peer);
   if (down_handler_)
     down_handler_(peer, why);
 }
@@ -336,7 +348,7 @@ result<void> loopback_end::close(std::chrono::milliseconds) {
   for (auto& [peer, to] : links_) {
     frame goodbye;
     goodbye.header.kind = static_cast<std::uint8_t>(frame_kind::goodbye);
-    if (session_.heard(peer))
+    if (session_.linked(peer))
       push(peer, wrap(to, peer, std::move(goodbye), ++to.sequence));
   }
   links_.clear();

@@ -16,8 +16,7 @@ bool equal_in_constant_time(std::span<const std::byte> found, const epoch_token&
   return difference == std::byte{0};
 }
 
-} // namespace
-
+/// From the operating system's random source; never 0.
 link_number draw_link_number() {
   link_number drawn = 0;
   while (drawn == 0)
@@ -25,12 +24,45 @@ link_number draw_link_number() {
   return drawn;
 }
 
+} // namespace
+
 void session::start(epoch_id epoch, peer_key self, const epoch_token& token) {
   epoch_ = epoch;
   self_ = self;
   token_ = token;
   started_ = true;
-  incoming_.clear();
+  peers_.clear();
+}
+
+link_number session::open(peer_key peer) {
+  auto& link = peers_[peer];
+  if (link.ours != 0) // So that the peer's answer to the old link is not taken for one to the new.
+    link = {};
+  link.ours = draw_link_number();
+  return link.ours;
+}
+
+frame_header session::hello(peer_key peer) {
+  auto& link = peers_.at(peer);
+  link.told = link.theirs;
+  frame_header header;
+  header.kind = static_cast<std::uint8_t>(frame_kind::hello);
+  header.epoch = epoch_;
+  header.tag = link.theirs;
+  header.source = self_;
+  header.destination = peer;
+  header.payload_bytes = token_.size();
+  return header;
+}
+
+bool session::owes_hello(peer_key peer) const {
+  const auto link = peers_.find(peer);
+  return link != peers_.end() && link->second.ours != 0 && link->second.told != link->second.theirs;
+}
+
+bool session::linked(peer_key peer) const {
+  const auto link = peers_.find(peer);
+  return link != peers_.end() && link->second.theirs != 0 && link->second.answered;
 }
 
 verdict
@@ -41,9 +73,20 @@ session::greet(const frame_header& header, link_number link, std::span<const std
     return verdict::refuse;
   if (!equal_in_constant_time(payload, token_))
     return verdict::refuse;
-  auto& from = incoming_[header.source];
-  if (from.link != link)
-    from = {link, 0};
+  auto& known = peers_[header.source];
+  const bool answers = header.tag != 0 && header.tag == known.ours;
+  if (known.ours != 0 && header.tag != 0 && !answers)
+    return verdict::stale; // It answers a link that we gave up; its sender will hear of the new
+                           // one.
+  const bool replaces = known.theirs != 0 && known.theirs != link;
+  if (known.theirs != link) {
+    known.theirs = link;
+    known.last_sequence = 0;
+  }
+  // What we sent under our link went to the one that its sender gave up.
+  if (replaces && known.answered)
+    return verdict::renewed;
+  known.answered = known.answered || answers;
   return verdict::accept;
 }
 
@@ -52,8 +95,8 @@ verdict session::judge(const frame_header& header, link_number link) const {
     return verdict::stale;
   if (header.destination != self_)
     return verdict::refuse;
-  const auto from = incoming_.find(header.source);
-  if (from == incoming_.end() || from->second.link != link)
+  const auto from = peers_.find(header.source);
+  if (from == peers_.end() || from->second.theirs != link || link == 0)
     return verdict::refuse;
   return verdict::accept;
 }
@@ -61,7 +104,7 @@ verdict session::judge(const frame_header& header, link_number link) const {
 verdict session::admit(const frame_header& header, link_number link) {
   if (const auto found = judge(header, link); found != verdict::accept)
     return found;
-  auto& from = incoming_.at(header.source);
+  auto& from = peers_.at(header.source);
   if (header.sequence <= from.last_sequence)
     return verdict::refuse;
   if (header.sequence != from.last_sequence + 1)
@@ -70,17 +113,21 @@ verdict session::admit(const frame_header& header, link_number link) {
   return verdict::accept;
 }
 
-bool session::heard(peer_key peer) const {
-  return incoming_.contains(peer);
+std::uint64_t session::expected(peer_key peer) const {
+  const auto from = peers_.find(peer);
+  return from == peers_.end() ? 1 : from->second.last_sequence + 1;
 }
 
-std::uint64_t session::expected(peer_key peer) const {
-  const auto from = incoming_.find(peer);
-  return from == incoming_.end() ? 1 : from->second.last_sequence + 1;
+void session::give_up(peer_key peer) {
+  if (const auto link = peers_.find(peer); link != peers_.end()) {
+    link->second.ours = 0;
+    link->second.told = 0;
+    link->second.answered = false;
+  }
 }
 
 void session::forget(peer_key peer) {
-  incoming_.erase(peer);
+  peers_.erase(peer);
 }
 
 } // namespace troupe::transport

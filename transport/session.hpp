@@ -13,16 +13,23 @@ namespace troupe::transport {
 /// frame, so that frames of an earlier link, or of somebody who never proved the token, are known.
 using link_number = std::uint64_t;
 
-/// A fresh link number from the operating system's random source; never 0.
-link_number draw_link_number();
-
 enum class verdict : std::uint8_t {
   accept,
-  stale,  ///< Another epoch, or an earlier link of the same peer: drop and count.
-  refuse, ///< Not authorised, not for us, or a repetition: drop and count.
-  broken, ///< From a peer that is heard, but frames before it are missing: the link is of no use.
+  renewed, ///< A hello: accepted, but its sender made a new link, so that ours to it is of no use.
+  stale,   ///< Of another epoch or an earlier link: drop and count.
+  refuse,  ///< Not authorised, not for us, or a repetition: drop and count.
+  broken,  ///< From a peer that is heard, but frames before it are missing: the link is of no use.
 };
 
+/// A link is made when each end has heard the other's hello and knows that it was heard:
+///
+///   a                                  b
+///   hello (link a1, answers 0)   ->        dropped, b has not started the epoch
+///                                <-    hello (link b1, answers 0)
+///   hello (link a1, answers b1)  ->
+///                                <-    hello (link b1, answers a1)
+///
+/// Frames are sent from then on only, so none meets a peer that does not expect it.
 class session {
 public:
   /// Forgets every peer. `epoch` is the one whose frames are accepted.
@@ -34,9 +41,19 @@ public:
 
   const epoch_token& token() const noexcept { return token_; }
 
-  /// Judges a hello; on accept its source is heard under `link` from now on, starting at
-  /// sequence 1. A second hello of the same link changes nothing; one of a new link replaces the
-  /// old.
+  /// Begins our link to a peer and returns its number. An earlier one to it is given up.
+  link_number open(peer_key peer);
+
+  /// The header of the hello that is due now; its payload is the token.
+  frame_header hello(peer_key peer);
+
+  /// Whether the peer does not know yet that we heard it, and we have a link to tell it by.
+  bool owes_hello(peer_key peer) const;
+
+  /// Whether the link is made.
+  bool linked(peer_key peer) const;
+
+  /// Judges a hello that was sent under `link`.
   verdict greet(const frame_header& header, link_number link, std::span<const std::byte> payload);
 
   /// Judges any other frame without counting it.
@@ -45,17 +62,21 @@ public:
   /// Judges a frame and, when it is accepted, expects the next sequence number from then on.
   verdict admit(const frame_header& header, link_number link);
 
-  bool heard(peer_key peer) const;
-
-  /// The sequence number that the next frame of a heard peer carries.
+  /// The sequence number that the next frame of a peer carries.
   std::uint64_t expected(peer_key peer) const;
 
-  /// No longer hears the peer until its next hello.
+  /// Gives up our link to a peer, but still hears it: after `renewed`.
+  void give_up(peer_key peer);
+
+  /// Gives up our link to a peer and no longer hears it until its next hello.
   void forget(peer_key peer);
 
 private:
-  struct incoming {
-    link_number link = 0;
+  struct link_state {
+    link_number ours = 0;   ///< 0 = none.
+    link_number theirs = 0; ///< 0 = not heard.
+    link_number told = 0;   ///< The number of theirs that our last hello answered.
+    bool answered = false;  ///< Their hello answered ours.
     std::uint64_t last_sequence = 0;
   };
 
@@ -63,7 +84,7 @@ private:
   peer_key self_ = 0;
   epoch_token token_{};
   bool started_ = false;
-  std::unordered_map<peer_key, incoming> incoming_;
+  std::unordered_map<peer_key, link_state> peers_;
 };
 
 } // namespace troupe::transport

@@ -72,11 +72,11 @@ public:
   virtual void start_epoch(epoch_id epoch, peer_key self, const epoch_token& token) = 0;
 
   /// Makes a link to a peer of the epoch and sends the hello. Links are mutual: both ends connect,
-  /// in any order, also when one end starts the epoch later; frames posted before the peer's hello
-  /// arrived wait for it. Connecting again to a linked peer replaces the link.
+  /// in any order, also when one end starts the epoch later; frames posted before the peer
+  /// answered wait for that. Connecting again to a linked peer replaces the link.
   virtual result<void> connect(peer_key peer, const peer_address& where) = 0;
 
-  /// Whether the peer's hello has arrived.
+  /// Whether the link is made: both ends have heard each other.
   virtual bool heard(peer_key peer) const = 0;
 
   /// Posts a frame; never blocks. header.sequence, source, destination, epoch and payload_bytes are

@@ -27,6 +27,12 @@ struct started {
   verdict hello(link_number link, epoch_token shown = token, epoch_id epoch = epoch_id{5}) {
     return rules.greet(from_peer(0, epoch), link, shown);
   }
+
+  verdict answer(link_number link, link_number answers) {
+    auto header = from_peer(0);
+    header.tag = answers;
+    return rules.greet(header, link, token);
+  }
 };
 
 } // namespace
@@ -35,7 +41,7 @@ BOOST_FIXTURE_TEST_SUITE(session_rules, started)
 
 BOOST_AUTO_TEST_CASE(nobody_is_heard_without_a_hello) {
   BOOST_TEST((rules.admit(from_peer(1), 7) == verdict::refuse));
-  BOOST_TEST(!rules.heard(1));
+  BOOST_TEST(!rules.linked(1));
 }
 
 BOOST_AUTO_TEST_CASE(a_wrong_token_is_refused_wherever_it_differs) {
@@ -47,7 +53,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_token_is_refused_wherever_it_differs) {
   const std::span<const std::byte> shown(token);
   BOOST_TEST((rules.greet(from_peer(0), 7, shown.first(15)) == verdict::refuse));
   BOOST_TEST((rules.greet(from_peer(0), 7, {}) == verdict::refuse));
-  BOOST_TEST(!rules.heard(1));
+  BOOST_TEST(!rules.linked(1));
 }
 
 BOOST_AUTO_TEST_CASE(frames_count_from_one_without_gaps) {
@@ -65,7 +71,7 @@ BOOST_AUTO_TEST_CASE(frames_of_another_epoch_are_stale) {
   BOOST_TEST((hello(7) == verdict::accept));
   BOOST_TEST((rules.admit(from_peer(1, epoch_id{4}), 7) == verdict::stale));
   rules.start(epoch_id{6}, 0, token);
-  BOOST_TEST(!rules.heard(1));
+  BOOST_TEST(!rules.linked(1));
   BOOST_TEST((rules.admit(from_peer(1), 7) == verdict::stale));
 }
 
@@ -78,6 +84,41 @@ BOOST_AUTO_TEST_CASE(a_new_link_replaces_the_old_one_and_its_number_is_needed) {
   BOOST_TEST((rules.admit(from_peer(1), 9) == verdict::accept));
   BOOST_TEST((hello(9) == verdict::accept));
   BOOST_TEST((rules.admit(from_peer(2), 9) == verdict::accept));
+}
+
+BOOST_AUTO_TEST_CASE(a_link_is_made_when_both_ends_know_that_they_are_heard) {
+  const auto ours = rules.open(1);
+  BOOST_TEST(rules.hello(1).tag == 0u);
+  BOOST_TEST(!rules.owes_hello(1));
+  BOOST_TEST((answer(7, 0) == verdict::accept));
+  BOOST_TEST(!rules.linked(1));
+  BOOST_TEST(rules.owes_hello(1));
+  BOOST_TEST(rules.hello(1).tag == 7u);
+  BOOST_TEST(!rules.owes_hello(1));
+  BOOST_TEST((answer(7, ours) == verdict::accept));
+  BOOST_TEST(rules.linked(1));
+  BOOST_TEST(!rules.owes_hello(1));
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_to_a_link_that_was_given_up_is_stale) {
+  const auto first = rules.open(1);
+  const auto second = rules.open(1);
+  BOOST_TEST((answer(7, first) == verdict::stale));
+  BOOST_TEST(!rules.linked(1));
+  BOOST_TEST((answer(8, second) == verdict::accept));
+  BOOST_TEST(rules.linked(1));
+}
+
+BOOST_AUTO_TEST_CASE(a_peer_that_makes_a_new_link_ends_ours) {
+  const auto first = rules.open(1);
+  BOOST_TEST((answer(7, first) == verdict::accept));
+  BOOST_TEST((answer(8, 0) == verdict::renewed));
+  rules.give_up(1);
+  BOOST_TEST(!rules.linked(1));
+  const auto second = rules.open(1);
+  BOOST_TEST(rules.hello(1).tag == 8u); // Still heard.
+  BOOST_TEST((answer(8, second) == verdict::accept));
+  BOOST_TEST(rules.linked(1));
 }
 
 BOOST_AUTO_TEST_CASE(frames_for_somebody_else_and_from_ourselves_are_refused) {
