@@ -220,6 +220,12 @@ private:
       auto content = steps_.normal.apply(token.content);
       if (!content)
         return root_.trouble().say("added_tokens", content.error());
+      if (*content != token.content) { // as HF, whose decoder sees what was looked for
+        auto text = decoder_.bytes_of(*content, false);
+        if (!text)
+          return root_.trouble().say("decoder", text.error());
+        who_.entries.set_text(token.id, std::move(*text));
+      }
       token.content = std::move(*content);
       steps_.normalized.add(token);
     }

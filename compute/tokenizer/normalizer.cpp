@@ -52,10 +52,13 @@ struct applied {
     std::string_view rest = text;
     while (step.left && !rest.empty() && utf8::is_whitespace(utf8::first(rest)))
       rest.remove_prefix(utf8::length(rest[0]));
-    while (step.right && !rest.empty() && utf8::is_whitespace(utf8::last(rest)))
-      do
+    while (step.right && !rest.empty() && utf8::is_whitespace(utf8::last(rest))) {
+      bool inside = true; // the byte taken off is not the first of its character
+      while (inside) {
+        inside = (rest.back() & 0xC0) == 0x80;
         rest.remove_suffix(1);
-      while (!rest.empty() && (text[rest.size()] & 0xC0) == 0x80);
+      }
+    }
     return std::string(rest);
   }
 
