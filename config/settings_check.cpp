@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -27,21 +30,19 @@ void check_names(const cluster_settings& s, mistakes& found) {
   constexpr std::string_view rule = "1 to 63 letters, digits, '-' and '_'";
   if (!is_name(s.cluster.name))
     found.add(s.point_at("cluster.name", "not a name for a cluster", rule));
+  std::map<std::string_view, const node_settings*> seen;
   for (std::size_t i = 0; i < s.nodes.size(); ++i) {
     const auto& node = s.nodes[i];
     if (!is_name(node.name))
       found.add(s.point_at(node_key(i, "name"), "not a name for a node", rule));
-    for (std::size_t j = 0; j < i; ++j) {
-      if (s.nodes[j].name != node.name)
-        continue;
+    const auto [first, is_new] = seen.try_emplace(node.name, &node);
+    if (!is_new)
       found.add(s.point_at(node_key(i, "name"),
                            fmt::format("two nodes are called \"{}\": one at {}, one at {}",
                                        node.name,
-                                       s.nodes[j].advertise,
+                                       first->second->advertise,
                                        node.advertise),
                            "each node needs a name of its own"));
-      break;
-    }
   }
 }
 
@@ -78,30 +79,37 @@ void check_addresses(const cluster_settings& s, mistakes& found) {
   }
 }
 
-// Whether two nodes with the same port stand in each other's way. Every interface on two hosts is
-// no collision: there the advertised addresses differ.
-bool collide(const node_settings& a, const node_settings& b) {
-  if (a.port == 0 || a.port != b.port)
-    return false;
-  if (canonical_address(a.advertise) == canonical_address(b.advertise))
-    return true;
-  return canonical_address(a.bind) == canonical_address(b.bind) && !is_unspecified(a.bind);
+// Where a node would stand in the way of another with the same port. Every interface of two hosts
+// is no collision: there only the advertised addresses count.
+std::vector<std::string> doors(const node_settings& node) {
+  auto reached = canonical_address(node.advertise);
+  auto bound = canonical_address(node.bind);
+  if (is_unspecified(node.bind) || bound == reached)
+    return {std::move(reached)};
+  return {std::move(reached), std::move(bound)};
 }
 
 void check_ports(const cluster_settings& s, mistakes& found) {
-  for (std::size_t i = 0; i < s.nodes.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (collide(s.nodes[i], s.nodes[j]))
-        found.add(s.point_at(node_key(i, "port"),
-                             fmt::format("nodes {} and {} have the same address and port: {}:{} "
-                                         "and {}:{}",
-                                         s.nodes[j].name,
-                                         s.nodes[i].name,
-                                         s.nodes[j].advertise,
-                                         s.nodes[j].port,
-                                         s.nodes[i].advertise,
-                                         s.nodes[i].port),
-                             "another port, or 0 for any free one, would work"));
+  std::map<std::pair<std::string, std::uint64_t>, const node_settings*> taken;
+  for (std::size_t i = 0; i < s.nodes.size(); ++i) {
+    const auto& node = s.nodes[i];
+    for (auto& door : node.port == 0 ? std::vector<std::string>{} : doors(node)) {
+      const auto [first, is_new] = taken.try_emplace({std::move(door), node.port}, &node);
+      if (is_new || first->second == &node)
+        continue;
+      found.add(s.point_at(node_key(i, "port"),
+                           fmt::format("nodes {} and {} have the same address and port: {}:{} "
+                                       "and {}:{}",
+                                       first->second->name,
+                                       node.name,
+                                       first->second->advertise,
+                                       first->second->port,
+                                       node.advertise,
+                                       node.port),
+                           "another port, or 0 for any free one, would work"));
+      break;
+    }
+  }
   const auto* head = s.find_node(s.cluster.head);
   if (!head || head->port != 0 || s.on_one_host())
     return;

@@ -135,7 +135,7 @@ std::vector<setting> rows(node_settings& s) {
     {"ranks",
      &s.ranks,
      "Ranks that this node hosts. One, because the threads of one rank already use all cores.",
-     {1, most_ranks}},
+     {1, 1024}},
     {"threads",
      &s.threads,
      "Threads of each rank. 0 divides the cores of the host by the ranks of this node.",

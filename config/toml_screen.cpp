@@ -112,19 +112,25 @@ private:
     case '[':
     case '{':
       dots_ = 0;
+      ++values_;
       if (++depth_ > bounds_.depth)
         return wrong(fmt::format("brackets are nested deeper than {}", bounds_.depth));
       break;
     case ']':
     case '}': depth_ -= depth_ > 0 ? 1 : 0; [[fallthrough]];
     case ',':
-    case '=': dots_ = 0; break;
+    case '=':
+      dots_ = 0;
+      ++values_;
+      break;
     case '.':
       if (++dots_ > bounds_.depth)
         return wrong(fmt::format("a key has more than {} parts", bounds_.depth));
       break;
     default: break;
     }
+    if (values_ > bounds_.values)
+      return wrong(fmt::format("more than {} values", bounds_.values));
     return {};
   }
 
@@ -136,6 +142,7 @@ private:
   std::size_t line_begin_ = 0;
   std::size_t depth_ = 0;
   std::size_t dots_ = 0;
+  std::size_t values_ = 0;
   inside state_ = inside::nothing;
   std::string_view quote_; ///< One or three quotes: what ends the string.
   bool escaped_ = false;   ///< The last character was a backslash in a string that knows escapes.
@@ -146,10 +153,10 @@ private:
 result<std::string_view>
 screen_toml(std::string_view text, std::string_view name, const toml_bounds& bounds) {
   if (text.size() > bounds.text_bytes)
-    return error{
-      errc::invalid_config,
-      fmt::format(
-        "{}: {} bytes; a cluster file has at most {}", name, text.size(), bounds.text_bytes)};
+    return error{errc::invalid_config,
+                 fmt::format("{}: larger than {} bytes, the most that a cluster file may have",
+                             name,
+                             bounds.text_bytes)};
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text.starts_with(byte_order_mark))
     text.remove_prefix(byte_order_mark.size());

@@ -13,7 +13,8 @@ namespace troupe {
 struct toml_bounds {
   std::size_t text_bytes = 256 * 1024; ///< A cluster of a thousand nodes needs half of it.
   std::size_t line_bytes = 4096;
-  std::size_t depth = 16;
+  std::size_t depth = 16;     ///< Of brackets, and parts of a dotted key.
+  std::size_t values = 16384; ///< Keys, elements and tables; a node needs a dozen.
 };
 
 /// The text without a byte order mark; a view into `text`. Error: invalid_config with file, line
