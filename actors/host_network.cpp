@@ -81,9 +81,8 @@ bool met_itself(int socket) {
 
 // 0, or the errno of connecting to one address.
 int try_connect(const addrinfo& address, clock::time_point give_up) {
-  const descriptor socket(::socket(address.ai_family,
-                                   address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                                   address.ai_protocol));
+  const descriptor socket(::socket(
+    address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
   if (socket.get() < 0)
     return errno;
   if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {

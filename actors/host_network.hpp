@@ -1,7 +1,7 @@
 #pragma once
-// What this host's own sockets say: which addresses it has, whether a port is free, whether somebody
-// listens elsewhere. In plain words and with deadlines, where the actor framework has neither.
-// Any thread; no state.
+// What this host's own sockets say: which addresses it has, whether a port is free, whether
+// somebody listens elsewhere. In plain words and with deadlines, where the actor framework has
+// neither. Any thread; no state.
 
 #include "config/result.hpp"
 
@@ -23,9 +23,7 @@ bool belongs_to_this_host(const std::string& host);
 
 /// Somebody listens there. Connects and closes again. Errors: unreachable (with the system's
 /// reason: refused, no route, name not known), timed_out (nothing answered, as behind a firewall).
-result<void> reach(const std::string& host,
-                   std::uint16_t port,
-                   std::chrono::milliseconds deadline);
+result<void> reach(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline);
 
 /// A listener could be opened there now. Errors: io_error with the system's reason.
 result<void> try_bind(const std::string& address, std::uint16_t port);

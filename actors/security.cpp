@@ -106,10 +106,8 @@ result<void> check_authority(const cluster_settings& settings, SSL_CTX* context)
               fmt::format("{}: no certificates in PEM form: {}", file.string(), last_reason()));
   const store_context_ptr store(X509_STORE_CTX_new());
   if (!store
-      || X509_STORE_CTX_init(store.get(),
-                             SSL_CTX_get_cert_store(context),
-                             SSL_CTX_get0_certificate(context),
-                             nullptr)
+      || X509_STORE_CTX_init(
+           store.get(), SSL_CTX_get_cert_store(context), SSL_CTX_get0_certificate(context), nullptr)
            != 1)
     return broken("cannot verify the certificate");
   STACK_OF(X509)* chain = nullptr;
@@ -138,16 +136,18 @@ result<void> check_certificates(const cluster_settings& settings) {
   SSL_CTX_set_default_passwd_cb(context.get(), no_passphrase);
   SSL_CTX_set_default_passwd_cb_userdata(context.get(), &asked);
   if (SSL_CTX_use_certificate_chain_file(context.get(), security.certificate.c_str()) != 1)
-    return at(
-      settings,
-      "certificate",
-      fmt::format("{}: no certificate in PEM form: {}", security.certificate.string(), last_reason()));
+    return at(settings,
+              "certificate",
+              fmt::format("{}: no certificate in PEM form: {}",
+                          security.certificate.string(),
+                          last_reason()));
   if (SSL_CTX_use_PrivateKey_file(context.get(), security.key.c_str(), SSL_FILETYPE_PEM) != 1) {
     const auto reason = last_reason();
     if (asked)
-      return at(settings,
-                "key",
-                fmt::format("{} asks for a passphrase; a node cannot give one", security.key.string()));
+      return at(
+        settings,
+        "key",
+        fmt::format("{} asks for a passphrase; a node cannot give one", security.key.string()));
     return at(settings,
               "key",
               fmt::format("{}: no private key for certificate {}: {}",
@@ -183,16 +183,17 @@ result<memory_file> memory_file::make(const char* name, const std::string& conte
   memory_file made;
   made.descriptor_ = ::memfd_create(name, MFD_CLOEXEC);
   if (made.descriptor_ < 0)
-    return error{errc::io_error, fmt::format("cannot make a memory file: {}", std::strerror(errno))};
+    return error{errc::io_error,
+                 fmt::format("cannot make a memory file: {}", std::strerror(errno))};
   const auto written = ::write(made.descriptor_, content.data(), content.size());
   if (written != static_cast<ssize_t>(content.size()))
-    return error{errc::io_error, fmt::format("cannot fill a memory file: {}", std::strerror(errno))};
+    return error{errc::io_error,
+                 fmt::format("cannot fill a memory file: {}", std::strerror(errno))};
   return made;
 }
 
 memory_file::memory_file(memory_file&& other) noexcept
-  : descriptor_(std::exchange(other.descriptor_, -1)) {
-}
+  : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 memory_file& memory_file::operator=(memory_file&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
@@ -219,11 +220,20 @@ result<derived_identity> derive_identity(std::string secret) {
                              least_secret_bytes)};
   std::array<unsigned char, 32> seed{};
   const auto* salt_bytes = reinterpret_cast<const unsigned char*>(salt.data());
-  if (EVP_PBE_scrypt(secret.data(), secret.size(), salt_bytes, salt.size(), 1 << 14, 8, 1,
-                     std::uint64_t{64} << 20, seed.data(), seed.size())
+  if (EVP_PBE_scrypt(secret.data(),
+                     secret.size(),
+                     salt_bytes,
+                     salt.size(),
+                     1 << 14,
+                     8,
+                     1,
+                     std::uint64_t{64} << 20,
+                     seed.data(),
+                     seed.size())
       != 1)
     return broken("scrypt");
-  const key_ptr key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.data(), seed.size()));
+  const key_ptr key(
+    EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.data(), seed.size()));
   OPENSSL_cleanse(seed.data(), seed.size());
   OPENSSL_cleanse(secret.data(), secret.size());
   if (!key)

@@ -3,8 +3,8 @@
 //
 // Two ways: certificates of the cluster's own authority, or a secret that all nodes share. From a
 // secret every node derives the same Ed25519 key and the same self-signed certificate, which is its
-// certificate and its authority at once; so only holders of the secret finish a handshake. They live
-// in memory files (memfd) that no other user can open and that vanish with the process.
+// certificate and its authority at once; so only holders of the secret finish a handshake. They
+// live in memory files (memfd) that no other user can open and that vanish with the process.
 
 #include "config/result.hpp"
 #include "config/settings.hpp"

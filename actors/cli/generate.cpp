@@ -1,0 +1,294 @@
+#include "actors/cli/generate.hpp"
+
+#include "actors/cli/generate_lines.hpp"
+#include "actors/cli/local_cluster.hpp"
+#include "actors/cli/status_text.hpp"
+#include "actors/run_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <thread>
+#include <unistd.h>
+
+namespace troupe::cli {
+
+using actors::cluster_client;
+using actors::text_answer;
+using actors::text_request;
+using std::chrono::milliseconds;
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+text_request make_defaults(const generate_options& options, const generate_settings& settings) {
+  text_request made;
+  auto& choice = made.sampling;
+  choice.temperature = options.temperature.value_or(static_cast<float>(settings.temperature));
+  choice.top_k = options.top_k.value_or(static_cast<std::uint32_t>(settings.top_k));
+  choice.top_p = options.top_p.value_or(static_cast<float>(settings.top_p));
+  choice.min_p = options.min_p.value_or(static_cast<float>(settings.min_p));
+  choice.repetition_penalty =
+    options.repetition_penalty.value_or(static_cast<float>(settings.repetition_penalty));
+  choice.frequency_penalty = options.frequency_penalty.value_or(0.0f);
+  choice.presence_penalty = options.presence_penalty.value_or(0.0f);
+  choice.seed = options.seed.value_or(settings.seed);
+  made.max_tokens = options.max_tokens.value_or(static_cast<std::uint32_t>(settings.max_tokens));
+  made.stop = options.stop;
+  made.ignore_end = options.ignore_end;
+  made.with_digests = options.digests;
+  return made;
+}
+
+std::string read_all(std::istream& in) {
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+result<std::vector<text_request>> read_requests(const generate_options& options,
+                                                const text_request& defaults) {
+  if (options.prompts_file == "-")
+    return read_prompt_lines(read_all(std::cin), "standard input", defaults);
+  if (!options.prompts_file.empty()) {
+    std::ifstream in(options.prompts_file, std::ios::binary);
+    if (!in)
+      return error{errc::not_found,
+                   fmt::format("cannot read the prompts file {}", options.prompts_file.string())};
+    return read_prompt_lines(read_all(in), options.prompts_file.string(), defaults);
+  }
+  auto one = defaults;
+  if (options.prompt) {
+    one.prompt = *options.prompt;
+  } else {
+    if (::isatty(STDIN_FILENO) == 1)
+      fmt::print(stderr, "reading the prompt from standard input; Ctrl-D ends it\n");
+    one.prompt = read_all(std::cin);
+    if (one.prompt.ends_with('\n'))
+      one.prompt.pop_back();
+  }
+  return std::vector<text_request>{one};
+}
+
+result<void> check_requests(const std::vector<text_request>& requests) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (auto good = compute::validate(requests[i].sampling); !good)
+      return requests.size() == 1 ? good.error()
+                                  : with_context(fmt::format("prompt {}", i + 1), good.error());
+  }
+  return {};
+}
+
+// Sets a flag when a stop signal comes, from a thread of its own, as long as it lives.
+class cancel_on_signal {
+public:
+  explicit cancel_on_signal(std::atomic<bool>& cancel)
+    : watcher_([this, &cancel] {
+        while (!done_ && !cancel)
+          if (wait_for_stop_signal(milliseconds(50)) != 0)
+            cancel = true;
+      }) {}
+
+  ~cancel_on_signal() {
+    done_ = true;
+    watcher_.join();
+  }
+
+private:
+  std::atomic<bool> done_{false};
+  std::thread watcher_; // Last: it uses the members above.
+};
+
+// Writes answers to standard output: one as it comes, many in the order of their prompts, each as
+// far as those before it are complete.
+class answer_writer {
+public:
+  answer_writer(const generate_options& options,
+                const std::vector<text_request>& requests,
+                std::atomic<bool>& cancel)
+    : options_(options), requests_(requests), cancel_(cancel) {}
+
+  void hear(std::size_t index, const std::string& piece) {
+    if (first_heard_ == clock::time_point{})
+      first_heard_ = clock::now();
+    if (options_.json || requests_.size() > 1)
+      return;
+    if (!begun_ && options_.echo)
+      put(requests_[index].prompt);
+    begun_ = true;
+    put(piece);
+    std::fflush(stdout);
+  }
+
+  void finish(const std::vector<text_answer>& answers) {
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (options_.json)
+        put(answer_json(i, requests_[i], answers[i]));
+      else if (requests_.size() > 1)
+        put((options_.echo ? requests_[i].prompt : "") + answers[i].text);
+      put("\n");
+    }
+    if (std::fflush(stdout) != 0)
+      closed_ = true;
+  }
+
+  clock::time_point first_heard() const { return first_heard_; }
+
+  // Nobody reads standard output any more.
+  bool closed() const { return closed_; }
+
+private:
+  void put(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
+      closed_ = cancel_ = true;
+  }
+
+  const generate_options& options_;
+  const std::vector<text_request>& requests_;
+  std::atomic<bool>& cancel_;
+  bool begun_ = false;
+  bool closed_ = false;
+  clock::time_point first_heard_{};
+};
+
+// Gauges arrive with the nodes' beats: waits until they show this run's rows.
+result<traffic> read_final_traffic(cluster_client& client,
+                                   const traffic& before,
+                                   std::uint64_t rows,
+                                   milliseconds deadline) {
+  const auto give_up = clock::now() + std::min(deadline, milliseconds(1500));
+  auto after = read_traffic(client, deadline);
+  while (after && after->rows < before.rows + rows && clock::now() < give_up) {
+    std::this_thread::sleep_for(milliseconds(50));
+    after = read_traffic(client, deadline);
+  }
+  return after;
+}
+
+void print_last_line(const std::vector<text_answer>& answers,
+                     clock::time_point first_heard,
+                     clock::time_point ended,
+                     const traffic& before,
+                     const traffic& after) {
+  std::size_t tokens = 0;
+  double first_token_s = 0;
+  for (const auto& answer : answers) {
+    tokens += answer.tokens.size();
+    first_token_s = std::max(first_token_s, answer.first_token_s);
+  }
+  const double decode_s = std::chrono::duration<double>(ended - first_heard).count();
+  const auto decoded = tokens > answers.size() ? tokens - answers.size() : 0;
+  std::string line = fmt::format("{}", counted(tokens, "token"));
+  if (decoded > 0 && decode_s > 0)
+    line += fmt::format(", {:.1f} tokens/s", static_cast<double>(decoded) / decode_s);
+  line += fmt::format(", first after {:.0f} ms; ", first_token_s * 1e3);
+  if (const auto bytes = bytes_per_boundary(before, after); bytes > 0)
+    line += fmt::format("{} per token and boundary; ",
+                        bytes_text(static_cast<std::uint64_t>(bytes + 0.5)));
+  line += fmt::format("{} ({} x {} tensor)",
+                      counted(after.ranks, "rank"),
+                      counted(after.stages, "stage"),
+                      after.tensor);
+  if (!after.transports.empty())
+    line += fmt::format("; transports: {}", after.transports);
+  fmt::print(stderr, "{}\n", line);
+}
+
+int report_failures(const std::vector<text_answer>& answers) {
+  int code = 0;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const auto& answer = answers[i];
+    if (answer.finish != "error" && answer.finish != "cancelled")
+      continue;
+    const error what{answer.finish == "error" ? answer.code : errc::cancelled,
+                     answer.what.empty() ? answer.finish : answer.what};
+    const int its_code =
+      fail(answers.size() == 1 ? what : with_context(fmt::format("prompt {}", i + 1), what));
+    code = code == 0 ? its_code : code;
+  }
+  return code;
+}
+
+int generate(cluster_client& client,
+             const generate_options& options,
+             const cluster_settings& settings,
+             const std::vector<text_request>& requests) {
+  const milliseconds patience(settings.deadlines.status_ms);
+  const auto before = read_traffic(client, patience);
+  if (!before)
+    return fail(before.error());
+  std::atomic<bool> cancel{false};
+  answer_writer writer(options, requests, cancel);
+  const auto answers = [&] {
+    const cancel_on_signal watch(cancel);
+    return client.generate(
+      requests,
+      [&](std::size_t index, const std::string& piece) { writer.hear(index, piece); },
+      cancel);
+  }();
+  const auto ended = clock::now();
+  if (!answers)
+    return fail(answers.error());
+  writer.finish(*answers);
+  if (writer.closed())
+    return fail({errc::io_error, "nobody reads standard output any more"});
+  if (cancel)
+    return fail({errc::cancelled, "interrupted"});
+  const int code = report_failures(*answers);
+  std::uint64_t rows = 0;
+  for (const auto& answer : *answers)
+    rows += answer.tokens.empty() ? 0 : answer.prompt_tokens + answer.tokens.size() - 1;
+  if (code == 0 && !options.quiet) {
+    if (const auto after = read_final_traffic(client, *before, rows, patience))
+      print_last_line(*answers, writer.first_heard(), ended, *before, *after);
+  }
+  return code;
+}
+
+// A cluster of our own, in a run folder of its own, for the time of this command.
+int generate_embedded(const generate_options& options,
+                      const cluster_settings& settings,
+                      const std::vector<text_request>& requests) {
+  if (actors::nodes_of_this_host(settings).size() < settings.nodes.size())
+    return fail({errc::unreachable,
+                 fmt::format("{} does not run, and not all of its nodes belong on this host; start "
+                             "it with `troupe up` on each host",
+                             settings.file)});
+  const auto folder = actors::make_unique_run_folder(settings);
+  if (!folder)
+    return fail(folder.error());
+  auto cluster =
+    local_cluster::start(settings, {options.cluster, *folder, options.show_logs, options.quiet});
+  if (!cluster)
+    return fail(cluster.error());
+  if (!options.quiet) {
+    if (const auto ranks = describe_ranks((*cluster)->client(), milliseconds(2000)))
+      fmt::print(stderr, "{}", *ranks);
+  }
+  const int code = generate((*cluster)->client(), options, settings, requests);
+  const auto stopped = (*cluster)->stop();
+  return code != 0 || stopped ? code : fail(stopped.error());
+}
+
+} // namespace
+
+int run_generate_command(const generate_options& options) {
+  const auto settings = read_cluster(options.cluster);
+  if (!settings)
+    return fail(settings.error());
+  const auto requests = read_requests(options, make_defaults(options, settings->generate));
+  if (!requests)
+    return fail(requests.error());
+  if (auto good = check_requests(*requests); !good)
+    return fail(good.error());
+  auto client = find_running(*settings);
+  if (!client)
+    return fail(client.error());
+  return *client == nullptr ? generate_embedded(options, *settings, *requests)
+                            : generate(**client, options, *settings, *requests);
+}
+
+} // namespace troupe::cli

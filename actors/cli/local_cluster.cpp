@@ -1,0 +1,124 @@
+#include "actors/cli/local_cluster.hpp"
+
+#include "actors/cli/progress.hpp"
+#include "actors/cli/status_text.hpp"
+#include "actors/messages/clients.hpp"
+#include "actors/run_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+namespace troupe::cli {
+
+using actors::cluster_client;
+using std::chrono::milliseconds;
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr milliseconds look_period{50};
+
+// A node that dies takes its peers' connections along: its own words come a moment later.
+constexpr milliseconds last_words_time{1000};
+
+} // namespace
+
+result<std::unique_ptr<local_cluster>> local_cluster::start(const cluster_settings& settings,
+                                                            const local_options& options) {
+  std::unique_ptr<local_cluster> made(new local_cluster(settings, options));
+  auto nodes = actors::launcher::start(
+    settings,
+    actors::nodes_of_this_host(settings),
+    {options.cluster.file, options.cluster.overrides, options.run_folder, options.show_logs});
+  if (!nodes)
+    return nodes.error();
+  made->nodes_ = std::move(*nodes);
+  if (auto serving = made->wait_until_serving(); !serving) {
+    if (auto stopped = made->stop(); !stopped)
+      warn(stopped.error().what);
+    return serving.error();
+  }
+  return made;
+}
+
+local_cluster::~local_cluster() {
+  if (auto stopped = stop(); !stopped)
+    warn(stopped.error().what);
+}
+
+result<void> local_cluster::stop() {
+  client_.reset();
+  result<void> ended;
+  if (nodes_)
+    ended = nodes_->stop(milliseconds(settings_.deadlines.drain_ms) + std::chrono::seconds(5));
+  nodes_.reset();
+  if (!options_.run_folder.empty())
+    actors::remove_run_folder(options_.run_folder);
+  options_.run_folder.clear();
+  return ended;
+}
+
+// Whether the cluster serves; an error when it never will.
+result<bool> local_cluster::look(progress_line& progress) {
+  if (auto failure = nodes_->find_failure())
+    return *failure;
+  if (!client_) {
+    progress.show("starting " + counted(nodes_->running(), "node"));
+    auto found = cluster_client::connect(settings_, options_.run_folder, milliseconds(1000));
+    if (found)
+      client_ = std::move(*found);
+    else if (found.error().code == errc::unauthorised || found.error().code == errc::mismatch
+             || found.error().code == errc::invalid_config)
+      return found.error();
+    return false;
+  }
+  const auto status = client_->status(milliseconds(settings_.deadlines.status_ms));
+  if (status) {
+    progress.show(progress_text(*status));
+    return status->phase == "serving";
+  }
+  if (status.error().code != errc::unreachable)
+    return false; // Busy; the deadline is the caller's.
+  for (const auto give_up = clock::now() + last_words_time; clock::now() < give_up;) {
+    if (auto failure = nodes_->find_failure())
+      return *failure;
+    std::this_thread::sleep_for(look_period);
+  }
+  return status.error();
+}
+
+result<void> local_cluster::wait_until_serving() {
+  const auto& deadlines = settings_.deadlines;
+  const auto give_up =
+    clock::now() + milliseconds(deadlines.join_ms + deadlines.load_ms + deadlines.status_ms);
+  progress_line progress(options_.quiet);
+  while (clock::now() < give_up) {
+    const auto serving = look(progress);
+    if (!serving)
+      return serving.error();
+    if (*serving)
+      return {};
+    if (nodes_->running() == 0)
+      return error{errc::unreachable, "all nodes of this host ended before the cluster served"};
+    if (wait_for_stop_signal(look_period) != 0)
+      return error{errc::cancelled, "stopped while starting"};
+  }
+  return error{errc::timed_out,
+               fmt::format("the cluster did not serve within deadlines.join_ms + load_ms = {} s",
+                           (deadlines.join_ms + deadlines.load_ms) / 1000)};
+}
+
+result<std::unique_ptr<cluster_client>> find_running(const cluster_settings& settings) {
+  const auto folder = actors::run_folder_for(settings);
+  if (!folder)
+    return folder.error();
+  auto found =
+    cluster_client::connect(settings, *folder, milliseconds(settings.deadlines.connect_ms));
+  if (!found && (found.error().code == errc::unreachable || found.error().code == errc::not_now))
+    return std::unique_ptr<cluster_client>();
+  return found;
+}
+
+} // namespace troupe::cli

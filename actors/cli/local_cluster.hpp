@@ -1,0 +1,64 @@
+#pragma once
+// The nodes of a cluster that belong on this host, started by a command and ended by it, with a
+// client of the whole cluster. One thread.
+
+#include "actors/cli/command.hpp"
+#include "actors/client.hpp"
+#include "actors/launcher.hpp"
+#include "config/result.hpp"
+#include "config/settings.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace troupe::cli {
+
+struct local_options {
+  cluster_options cluster;
+  std::filesystem::path run_folder; ///< Made by the caller; removed with the cluster.
+  bool show_logs = false;
+  bool quiet = false; ///< No progress.
+};
+
+class local_cluster {
+public:
+  /// Starts the nodes of this host and waits until the cluster serves. Ends early, with everything
+  /// stopped, where a node gives up (its own words), the deadlines for joining and loading pass, or
+  /// a stop signal comes (cancelled).
+  static result<std::unique_ptr<local_cluster>> start(const cluster_settings& settings,
+                                                      const local_options& options);
+
+  /// As stop(), without a word.
+  ~local_cluster();
+
+  actors::cluster_client& client() { return *client_; }
+
+  /// Nodes of this host that have not ended.
+  std::size_t running() const { return nodes_->running(); }
+
+  std::optional<error> find_failure() { return nodes_->find_failure(); }
+
+  /// Ends all nodes of this host and takes the run folder away. Error: as launcher::stop.
+  result<void> stop();
+
+private:
+  local_cluster(const cluster_settings& settings, const local_options& options)
+    : settings_(settings), options_(options) {}
+
+  result<void> wait_until_serving();
+  result<bool> look(class progress_line& progress);
+
+  cluster_settings settings_;
+  local_options options_;
+  std::unique_ptr<actors::launcher> nodes_;
+  std::unique_ptr<actors::cluster_client> client_;
+};
+
+/// A client of the cluster of that file if it runs; nullptr where it does not. Errors: those of
+/// cluster_client::connect but unreachable.
+result<std::unique_ptr<actors::cluster_client>> find_running(const cluster_settings& settings);
+
+} // namespace troupe::cli

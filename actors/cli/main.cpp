@@ -1,0 +1,180 @@
+// The program `troupe`: reads the command line and calls one sub-command. The only file that knows
+// the command line's library.
+
+#include "actors/cli/command.hpp"
+#include "actors/cli/generate.hpp"
+#include "actors/cli/node.hpp"
+#include "actors/cli/status.hpp"
+#include "actors/cli/up.hpp"
+#include "actors/cli/version.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+namespace troupe::cli {
+
+namespace {
+
+constexpr const char* exit_codes =
+  "\nExit codes: 0 all well; 1 other failures, and findings of doctor; 2 command line or cluster\n"
+  "file wrong; 3 a file or model is missing, damaged or unreadable; 4 not enough memory, or a\n"
+  "queue is full; 5 somebody cannot be reached, or a deadline passed; 6 somebody does not belong\n"
+  "to this cluster, or holds another model, file or version; 130 interrupted.\n"
+  "Data goes to standard output, everything else to standard error.";
+
+// Runs after parsing; the sub-command that was named sets it.
+using action = std::function<int()>;
+
+CLI::App* add_command(CLI::App& app,
+                      const std::string& name,
+                      const std::string& what,
+                      const std::string& examples) {
+  auto* command = app.add_subcommand(name, what);
+  command->footer("\nExamples:\n" + examples + exit_codes);
+  return command;
+}
+
+void add_cluster(CLI::App* command, cluster_options& into) {
+  command->add_option("FILE", into.file, "Cluster file; without one, the demo")
+    ->check(CLI::ExistingFile);
+  command
+    ->add_option("--set",
+                 into.overrides,
+                 "Change one setting: KEY=VALUE, as in model.context=4096; may be repeated")
+    ->take_all()
+    ->allow_extra_args(false);
+}
+
+void add_up(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<up_options>();
+  auto* command = add_command(app,
+                              "up",
+                              "Start the nodes that belong on this host; Ctrl-C stops them",
+                              "  troupe up                 the demo\n"
+                              "  troupe up cluster.toml    the same on every host of the cluster\n"
+                              "  troupe up cluster.toml --log --set cluster.log_level=debug\n");
+  add_cluster(command, options->cluster);
+  command->add_flag("--log", options->show_logs, "Show the logs of the nodes");
+  command->add_flag("-q,--quiet", options->quiet, "No progress");
+  command->callback([=, &chosen] { chosen = [=] { return run_up_command(*options); }; });
+}
+
+void add_node(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<node_command_options>();
+  auto* command = add_command(app,
+                              "node",
+                              "Run one node in the foreground: for ssh, systemd, Slurm",
+                              "  troupe node cluster.toml --name a\n"
+                              "  ssh host2 troupe node cluster.toml --name b\n");
+  add_cluster(command, options->cluster);
+  command->add_option("--name", options->name, "Which [[node]] of the cluster file")->required();
+  command->add_option("--run-folder",
+                      options->run_folder,
+                      "Where nodes of one host find the head; chosen by the file's path if absent");
+  command->callback([=, &chosen] { chosen = [=] { return run_node_command(*options); }; });
+}
+
+void add_sampling(CLI::App* command, generate_options& into) {
+  command->add_option("--max-tokens", into.max_tokens, "Tokens of an answer at most");
+  command->add_option("--temperature", into.temperature, "0: always the most probable token");
+  command->add_option("--top-k", into.top_k, "Choose among the k most probable; 0: off");
+  command->add_option("--top-p", into.top_p, "Choose among the fewest that hold this mass; 1: off");
+  command->add_option("--min-p",
+                      into.min_p,
+                      "Drop what has less than this part of the best one's probability; 0: off");
+  command->add_option("--repetition-penalty", into.repetition_penalty, "Above 1: say it once");
+  command->add_option("--frequency-penalty", into.frequency_penalty, "Per occurrence; 0: off");
+  command->add_option("--presence-penalty", into.presence_penalty, "Once seen; 0: off");
+  command->add_option("--seed", into.seed, "The same seed gives the same text");
+  command->add_option("--stop", into.stop, "Text that ends an answer; may be repeated")
+    ->take_all()
+    ->allow_extra_args(false);
+  command->add_flag("--ignore-end", into.ignore_end, "Go on after the model's end token");
+}
+
+void add_generate(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<generate_options>();
+  auto* command =
+    add_command(app,
+                "generate",
+                "Continue prompts: on the running cluster, or on one started for this command",
+                "  troupe generate --prompt \"In the beginning\"      the demo, on four ranks\n"
+                "  troupe generate cluster.toml --prompt \"Once\" --temperature 0.8 --seed 7\n"
+                "  echo \"Once upon a time\" | troupe generate cluster.toml --max-tokens 64\n"
+                "  troupe generate cluster.toml --prompts-file many.txt --json > answers.jsonl\n");
+  add_cluster(command, options->cluster);
+  auto* prompt =
+    command->add_option("-p,--prompt", options->prompt, "The prompt; else standard input");
+  command
+    ->add_option("--prompts-file",
+                 options->prompts_file,
+                 "Many at once: a prompt or a JSON object a line; - is standard input")
+    ->excludes(prompt);
+  add_sampling(command, *options);
+  auto* json = command->add_flag("--json", options->json, "One JSON object a prompt");
+  command->add_flag("--digests", options->digests, "With --json: a digest of each token's logits")
+    ->needs(json);
+  command->add_flag("--echo", options->echo, "Print each prompt before its continuation");
+  command->add_flag("--log", options->show_logs, "Show the logs of nodes started for this");
+  command->add_flag("-q,--quiet", options->quiet, "Nothing but the text");
+  command->callback([=, &chosen] { chosen = [=] { return run_generate_command(*options); }; });
+}
+
+void add_status(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<status_options>();
+  auto* command = add_command(app,
+                              "status",
+                              "Show a running cluster: nodes, ranks, phases, work, traffic",
+                              "  troupe status cluster.toml --watch\n"
+                              "  troupe status cluster.toml --json | jq .phase\n");
+  add_cluster(command, options->cluster);
+  command->add_flag("--json", options->json, "One JSON object");
+  command->add_flag("--watch", options->watch, "Again every second, until Ctrl-C");
+  command->callback([=, &chosen] { chosen = [=] { return run_status_command(*options); }; });
+}
+
+void add_stop(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<cluster_options>();
+  auto* command = add_command(app,
+                              "stop",
+                              "End a running cluster in good order, from any host that reaches it",
+                              "  troupe stop cluster.toml\n");
+  add_cluster(command, *options);
+  command->callback([=, &chosen] { chosen = [=] { return run_stop_command(*options); }; });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Troupe runs one language model across many ranks: processes, hosts, devices."};
+  app.name("troupe");
+  app.footer("\nExamples:\n"
+             "  troupe generate --prompt \"In the beginning\"\n"
+             "  troupe generate --help\n"
+             + std::string(exit_codes));
+  app.set_version_flag("--version", version_text(), "What this program is and speaks");
+  app.require_subcommand(1);
+  action chosen;
+  add_generate(app, chosen);
+  add_up(app, chosen);
+  add_node(app, chosen);
+  add_status(app, chosen);
+  add_stop(app, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& mistake) {
+    if (mistake.get_exit_code() == 0)
+      return app.exit(mistake); // Help and version.
+    return fail({errc::invalid_config,
+                 std::string(mistake.what()) + "\nRun with --help for more information."});
+  }
+  return chosen();
+}
+
+} // namespace
+
+} // namespace troupe::cli
+
+int main(int argc, char** argv) {
+  troupe::cli::block_stop_signals();
+  return troupe::cli::run(argc, argv);
+}

@@ -1,0 +1,41 @@
+#include "actors/cli/node.hpp"
+
+#include "actors/node.hpp"
+#include "actors/run_folder.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe::cli {
+
+namespace {
+
+error no_such_node(const cluster_settings& settings, const std::string& name) {
+  std::string known;
+  for (const auto& node : settings.nodes)
+    known += (known.empty() ? "" : ", ") + node.name;
+  return {errc::invalid_config,
+          fmt::format("{} has no node {}; its nodes are {}", settings.file, name, known)};
+}
+
+} // namespace
+
+int run_node_command(const node_command_options& options) {
+  auto settings = read_cluster(options.cluster);
+  if (!settings)
+    return fail(settings.error());
+  if (settings->find_node(options.name) == nullptr)
+    return fail(no_such_node(*settings, options.name));
+  auto folder = options.run_folder;
+  if (folder.empty()) {
+    auto shared = actors::run_folder_for(*settings);
+    if (!shared)
+      return fail(shared.error());
+    folder = *shared;
+  }
+  log::start(settings->cluster.log_level, "node " + options.name);
+  if (auto ended = actors::run_node({*settings, options.name, folder}); !ended)
+    return fail(ended.error());
+  return 0;
+}
+
+} // namespace troupe::cli

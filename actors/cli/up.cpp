@@ -1,0 +1,99 @@
+#include "actors/cli/up.hpp"
+
+#include "actors/cli/local_cluster.hpp"
+#include "actors/cli/status_text.hpp"
+#include "actors/messages/clients.hpp"
+#include "actors/run_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace troupe::cli {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr milliseconds look_period{200};
+
+error no_local_node(const cluster_settings& settings) {
+  std::string addresses;
+  for (const auto& node : settings.nodes)
+    addresses +=
+      fmt::format("{}{} at {}", addresses.empty() ? "" : ", ", node.name, node.advertise);
+  return {errc::invalid_config,
+          fmt::format("no node of {} belongs on this host: {}; `troupe doctor` shows this host's "
+                      "addresses, and `troupe node --name NAME` starts one in any case",
+                      settings.file,
+                      addresses)};
+}
+
+// Serves until a signal, a failure, or the end of all nodes.
+result<void> serve(local_cluster& cluster) {
+  while (cluster.running() > 0) {
+    if (wait_for_stop_signal(look_period) != 0)
+      break;
+    if (auto failure = cluster.find_failure())
+      return *failure;
+  }
+  return {};
+}
+
+void show(local_cluster& cluster, const cluster_settings& settings) {
+  const auto status = cluster.client().status(milliseconds(settings.deadlines.status_ms));
+  if (!status)
+    return warn(status.error().what);
+  fmt::print("{}", ranks_text(*status));
+  fmt::print("serving; Ctrl-C stops it\n");
+  std::fflush(stdout);
+}
+
+} // namespace
+
+int run_up_command(const up_options& options) {
+  const auto settings = read_cluster(options.cluster);
+  if (!settings)
+    return fail(settings.error());
+  if (actors::nodes_of_this_host(*settings).empty())
+    return fail(no_local_node(*settings));
+  const auto folder = actors::run_folder_for(*settings);
+  if (!folder)
+    return fail(folder.error());
+  if (const auto head = actors::read_control(*folder))
+    return fail({errc::not_now,
+                 fmt::format("{} runs already on this host: node {}, process {}; `troupe stop` "
+                             "ends it",
+                             settings->file,
+                             head->node,
+                             head->pid)});
+  auto cluster =
+    local_cluster::start(*settings, {options.cluster, *folder, options.show_logs, options.quiet});
+  if (!cluster)
+    return fail(cluster.error());
+  show(**cluster, *settings);
+  const auto served = serve(**cluster);
+  if (!options.quiet)
+    fmt::print(stderr, "stopping\n");
+  const auto stopped = (*cluster)->stop();
+  if (!served)
+    return fail(served.error());
+  return stopped ? 0 : fail(stopped.error());
+}
+
+int run_stop_command(const cluster_options& options) {
+  const auto settings = read_cluster(options);
+  if (!settings)
+    return fail(settings.error());
+  auto client = find_running(*settings);
+  if (!client)
+    return fail(client.error());
+  if (*client == nullptr)
+    return fail({errc::unreachable, fmt::format("{} does not run", settings->file)});
+  const auto patience = milliseconds(settings->deadlines.drain_ms) + std::chrono::seconds(5);
+  if (auto stopped = (*client)->stop("asked by troupe stop", patience); !stopped)
+    return fail(stopped.error());
+  return 0;
+}
+
+} // namespace troupe::cli

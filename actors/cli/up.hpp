@@ -1,0 +1,19 @@
+#pragma once
+
+#include "actors/cli/command.hpp"
+
+namespace troupe::cli {
+
+/// `troupe up`: the nodes of this host until Ctrl-C.
+struct up_options {
+  cluster_options cluster;
+  bool show_logs = false;
+  bool quiet = false;
+};
+
+int run_up_command(const up_options& options);
+
+/// `troupe stop`: ends a running cluster.
+int run_stop_command(const cluster_options& options);
+
+} // namespace troupe::cli

@@ -1,0 +1,389 @@
+#include "actors/client.hpp"
+
+#include "actors/run_folder.hpp"
+#include "actors/system.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <variant>
+
+namespace troupe::actors {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// How often a wait looks at the caller's wish to cancel.
+constexpr milliseconds cancel_period{50};
+
+// What the actor below hears, in the order in which it heard it.
+struct accepted {
+  std::uint64_t ask = 0;
+  request_id request{};
+};
+
+struct refused {
+  std::uint64_t ask = 0;
+  error why;
+};
+
+struct status_heard {
+  std::uint64_t ask = 0;
+  cluster_status status;
+};
+
+struct head_down {
+  std::string why;
+};
+
+using event = std::variant<accepted, refused, status_heard, text_piece, request_end, head_down>;
+
+// From the actor's thread to the caller's.
+class event_queue {
+public:
+  void push(event what) {
+    {
+      const std::lock_guard lock(mutex_);
+      events_.push_back(std::move(what));
+    }
+    heard_.notify_one();
+  }
+
+  std::optional<event> pop(clock::time_point give_up) {
+    std::unique_lock lock(mutex_);
+    if (!heard_.wait_until(lock, give_up, [&] { return !events_.empty(); }))
+      return std::nullopt;
+    auto first = std::move(events_.front());
+    events_.pop_front();
+    return first;
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable heard_;
+  std::deque<event> events_;
+};
+
+// Asks the head and passes on what it says. Its requests carry no timeouts: the caller's thread has
+// the deadlines, and a head that goes away is noticed by the monitor, which requests are not.
+caf::behavior listen(caf::event_based_actor* self,
+                     const std::shared_ptr<event_queue>& heard,
+                     gateway_actor door) {
+  self->monitor(door);
+  self->set_down_handler(
+    [=](caf::down_msg& down) { heard->push(head_down{to_string(down.reason)}); });
+  return {
+    [=](std::uint64_t ask, generate_request& wish) {
+      self
+        ->request(
+          door, caf::infinite, std::move(wish), caf::actor_cast<caf::strong_actor_ptr>(self))
+        .then(
+          [=](request_id id) {
+            heard->push(accepted{ask, id});
+          },
+          [=](caf::error& why) {
+            heard->push(refused{ask, from_caf(self->system(), why)});
+          });
+    },
+    [=](std::uint64_t ask, status_query question) {
+      self->request(door, caf::infinite, question)
+        .then(
+          [=](cluster_status& known) {
+            heard->push(status_heard{ask, std::move(known)});
+          },
+          [=](caf::error& why) {
+            heard->push(refused{ask, from_caf(self->system(), why)});
+          });
+    },
+    [=](request_cancel which) { self->send(door, which); },
+    [=](cluster_stop& wish) { self->send(door, std::move(wish)); },
+    [=](text_piece& piece) { heard->push(std::move(piece)); },
+    [=](request_end& end) { heard->push(std::move(end)); },
+  };
+}
+
+sampling_choice to_message(const compute::sampling& wish) {
+  sampling_choice made;
+  made.temperature = wish.temperature;
+  made.top_k = wish.top_k;
+  made.top_p = wish.top_p;
+  made.min_p = wish.min_p;
+  made.repetition_penalty = wish.repetition_penalty;
+  made.frequency_penalty = wish.frequency_penalty;
+  made.presence_penalty = wish.presence_penalty;
+  made.seed = wish.seed;
+  return made;
+}
+
+generate_request to_message(const text_request& wish) {
+  generate_request made;
+  made.prompt = wish.prompt;
+  made.tokens = wish.tokens;
+  made.sampling = to_message(wish.sampling);
+  made.max_tokens = wish.max_tokens;
+  made.stop = wish.stop;
+  made.ignore_end = wish.ignore_end;
+  made.with_digests = wish.with_digests;
+  return made;
+}
+
+std::string to_word(finish_reason reason) {
+  switch (reason) {
+  case finish_reason::end: return "stop";
+  case finish_reason::length: return "length";
+  case finish_reason::cancelled: return "cancelled";
+  case finish_reason::failed: return "error";
+  }
+  return "error";
+}
+
+// The answers of one call of generate(), filled event by event.
+class gathering {
+public:
+  gathering(std::size_t count, std::uint64_t first_ask, const cluster_client::text_handler& on_text)
+    : answers_(count), first_ask_(first_ask), on_text_(on_text), open_(count) {}
+
+  bool done() const { return open_ == 0; }
+
+  std::size_t open() const { return open_; }
+
+  std::vector<text_answer> take() { return std::move(answers_); }
+
+  // Requests that were accepted and have not ended.
+  std::vector<request_id> running() const {
+    std::vector<request_id> found;
+    for (const auto& [request, index] : index_of_)
+      found.push_back(request);
+    return found;
+  }
+
+  void hear(event& what) {
+    if (auto* yes = std::get_if<accepted>(&what))
+      accept(*yes);
+    else if (auto* no = std::get_if<refused>(&what))
+      refuse(*no);
+    else if (auto* piece = std::get_if<text_piece>(&what))
+      if (const auto index = index_of(piece->request, what))
+        add(*index, *piece);
+      else
+        return;
+    else if (auto* end = std::get_if<request_end>(&what))
+      if (const auto index = index_of(end->request, what))
+        finish(*index, *end);
+  }
+
+  // Whatever is open ends with this.
+  void fail_all(const error& why, const std::string& finish) {
+    for (auto& answer : answers_) {
+      if (!answer.finish.empty())
+        continue;
+      answer.finish = finish;
+      answer.code = why.code;
+      answer.what = why.what;
+    }
+    open_ = 0;
+  }
+
+private:
+  // Pieces may overtake the answer that names their request: they wait for it.
+  std::optional<std::size_t> index_of(request_id request, event& what) {
+    const auto found = index_of_.find(request);
+    if (found != index_of_.end())
+      return found->second;
+    early_[request].push_back(std::move(what));
+    return std::nullopt;
+  }
+
+  void accept(const accepted& yes) {
+    const auto index = yes.ask - first_ask_;
+    if (index >= answers_.size())
+      return; // An ask of an earlier call that was given up.
+    index_of_[yes.request] = index;
+    auto waiting = early_.extract(yes.request);
+    if (!waiting.empty())
+      for (auto& what : waiting.mapped())
+        hear(what);
+  }
+
+  void refuse(const refused& no) {
+    const auto index = no.ask - first_ask_;
+    if (index >= answers_.size() || !answers_[index].finish.empty())
+      return;
+    answers_[index].finish = "error";
+    answers_[index].code = no.why.code;
+    answers_[index].what = no.why.what;
+    --open_;
+  }
+
+  void add(std::size_t index, const text_piece& piece) {
+    auto& answer = answers_[index];
+    answer.text += piece.text;
+    answer.tokens.insert(answer.tokens.end(), piece.tokens.begin(), piece.tokens.end());
+    answer.logprobs.insert(answer.logprobs.end(), piece.logprobs.begin(), piece.logprobs.end());
+    answer.digests.insert(answer.digests.end(), piece.digests.begin(), piece.digests.end());
+    if (on_text_ && !piece.text.empty())
+      on_text_(index, piece.text);
+  }
+
+  void finish(std::size_t index, const request_end& end) {
+    constexpr double us = 1e-6;
+    auto& answer = answers_[index];
+    answer.finish = to_word(end.reason);
+    answer.code = static_cast<errc>(end.code);
+    answer.what = end.what;
+    answer.prompt_tokens = end.prompt_tokens;
+    answer.queued_s = static_cast<double>(end.queued_us) * us;
+    answer.first_token_s = static_cast<double>(end.first_token_us) * us;
+    answer.total_s = static_cast<double>(end.total_us) * us;
+    index_of_.erase(end.request);
+    --open_;
+  }
+
+  std::vector<text_answer> answers_;
+  std::uint64_t first_ask_;
+  const cluster_client::text_handler& on_text_;
+  std::size_t open_;
+  std::map<request_id, std::size_t> index_of_;
+  std::map<request_id, std::vector<event>> early_;
+};
+
+class remote_client final : public cluster_client {
+public:
+  remote_client(std::unique_ptr<control_plane> control,
+                const gateway_actor& door,
+                std::string where,
+                const cluster_settings& settings)
+    : control_(std::move(control)), where_(std::move(where)), deadlines_(settings.deadlines) {
+    listener_ = control_->system().spawn(listen, heard_, door);
+  }
+
+  ~remote_client() override { caf::anon_send_exit(listener_, caf::exit_reason::user_shutdown); }
+
+  result<cluster_status> status(milliseconds deadline) override {
+    if (gone_)
+      return *gone_;
+    const auto ask = next_ask_++;
+    caf::anon_send(listener_, ask, status_query{});
+    const auto give_up = clock::now() + deadline;
+    while (auto what = heard_->pop(give_up)) {
+      if (auto* known = std::get_if<status_heard>(&*what); known != nullptr && known->ask == ask)
+        return std::move(known->status);
+      if (auto* no = std::get_if<refused>(&*what); no != nullptr && no->ask == ask)
+        return no->why;
+      if (note_down(*what))
+        return *gone_;
+    }
+    return error{
+      errc::timed_out,
+      fmt::format("the head at {} did not answer within {} ms", where_, deadline.count())};
+  }
+
+  result<std::vector<text_answer>> generate(const std::vector<text_request>& requests,
+                                            const text_handler& on_text,
+                                            const std::atomic<bool>& cancel) override;
+
+  result<void> stop(const std::string& reason, milliseconds deadline) override {
+    if (gone_)
+      return *gone_;
+    caf::anon_send(listener_, cluster_stop{reason});
+    const auto give_up = clock::now() + deadline;
+    while (auto what = heard_->pop(give_up)) {
+      if (note_down(*what))
+        return {};
+    }
+    return error{
+      errc::timed_out,
+      fmt::format("the cluster at {} did not stop within {} ms", where_, deadline.count())};
+  }
+
+private:
+  bool note_down(const event& what) {
+    const auto* down = std::get_if<head_down>(&what);
+    if (down != nullptr)
+      gone_ = error{errc::unreachable, fmt::format("the head at {} went away", where_)};
+    return gone_.has_value();
+  }
+
+  std::unique_ptr<control_plane> control_;
+  std::string where_;
+  deadline_settings deadlines_;
+  std::shared_ptr<event_queue> heard_ = std::make_shared<event_queue>();
+  caf::actor listener_;
+  std::uint64_t next_ask_ = 1;
+  std::optional<error> gone_; // Set once the head went away.
+};
+
+result<std::vector<text_answer>> remote_client::generate(const std::vector<text_request>& requests,
+                                                         const text_handler& on_text,
+                                                         const std::atomic<bool>& cancel) {
+  if (gone_)
+    return *gone_;
+  gathering answers(requests.size(), next_ask_, on_text);
+  for (const auto& request : requests)
+    caf::anon_send(listener_, next_ask_++, to_message(request));
+  // The cluster has the deadlines of requests; here it only matters that it still says something.
+  const auto patience =
+    milliseconds(deadlines_.step_ms * 2 + deadlines_.join_ms + deadlines_.load_ms);
+  auto last_word = clock::now();
+  std::optional<clock::time_point> cancelled_at;
+  while (!answers.done()) {
+    auto what = heard_->pop(clock::now() + cancel_period);
+    if (what) {
+      last_word = clock::now();
+      if (note_down(*what))
+        answers.fail_all(*gone_, "error");
+      else
+        answers.hear(*what);
+    }
+    if (cancel && (!cancelled_at || !what)) {
+      // Again and again: a request may be accepted after the first round, and once more is fine.
+      cancelled_at = cancelled_at.value_or(clock::now());
+      for (const auto request : answers.running())
+        caf::anon_send(listener_, request_cancel{request});
+    }
+    if (cancelled_at && clock::now() - *cancelled_at > milliseconds(deadlines_.status_ms))
+      answers.fail_all({errc::cancelled, "withdrawn"}, "cancelled");
+    if (clock::now() - last_word > patience)
+      answers.fail_all({errc::timed_out,
+                        fmt::format("the head at {} said nothing about {} requests for {} s",
+                                    where_,
+                                    answers.open(),
+                                    patience.count() / 1000)},
+                       "error");
+  }
+  return answers.take();
+}
+
+} // namespace
+
+result<std::unique_ptr<cluster_client>> cluster_client::connect(const cluster_settings& settings,
+                                                                const std::filesystem::path& folder,
+                                                                milliseconds deadline) {
+  const auto& head = settings.nodes[settings.head_index()];
+  auto port = static_cast<std::uint16_t>(head.port);
+  if (port == 0) {
+    const auto known = read_control(folder);
+    if (!known)
+      return known.error().code == errc::not_found ? error{errc::unreachable, known.error().what}
+                                                   : known.error();
+    port = known->port;
+  }
+  auto control = control_plane::start(settings);
+  if (!control)
+    return control.error();
+  auto door = (*control)->connect(head.advertise, port, deadline);
+  if (!door)
+    return with_context(fmt::format("head {}", head.name), door.error());
+  return std::unique_ptr<cluster_client>(new remote_client(
+    std::move(*control), *door, fmt::format("{} port {}", head.advertise, port), settings));
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,206 @@
+#include "actors/system.hpp"
+
+#include "actors/host_network.hpp"
+#include "config/address.hpp"
+
+#include <caf/io/all.hpp>
+#include <caf/openssl/manager.hpp>
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace troupe::actors {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Two threads carry all control work: the ranks have threads of their own, and each one more takes
+// a core from them.
+constexpr std::size_t scheduler_threads = 2;
+
+// Our codes travel in a category of ours (10 characters at most).
+const auto our_category = caf::atom("troupe");
+
+class system_config : public caf::actor_system_config {
+public:
+  explicit system_config(const credentials& shown) {
+    set("scheduler.policy", caf::atom("sharing"));
+    set("scheduler.max-threads", scheduler_threads);
+    set("middleman.workers", std::size_t{1});
+    set("middleman.app-identifiers", std::vector<std::string>{"troupe"});
+    add_message_types<caf::id_block::troupe>();
+    load<caf::io::middleman>();
+    if (!shown.secured())
+      return;
+    openssl_certificate = shown.certificate();
+    openssl_key = shown.key();
+    openssl_cafile = shown.authority();
+    load<caf::openssl::manager>();
+  }
+};
+
+} // namespace
+
+struct control_plane::parts {
+  parts(const cluster_settings& from, credentials held)
+    : settings(from), shown(std::move(held)), config(shown), system(config) {
+    system.await_actors_before_shutdown(false);
+  }
+
+  // The one place that knows whether control is encrypted.
+  caf::io::middleman_actor connector() {
+    return shown.secured() ? system.openssl_manager().actor_handle()
+                           : system.middleman().actor_handle();
+  }
+
+  error explain_refusal(const std::string& where, const caf::error& why);
+
+  cluster_settings settings;
+  credentials shown;
+  system_config config;
+  caf::actor_system system;
+};
+
+result<std::unique_ptr<control_plane>> control_plane::start(const cluster_settings& settings) {
+  auto shown = credentials::load(settings);
+  if (!shown)
+    return shown.error();
+  return std::unique_ptr<control_plane>(
+    new control_plane(std::make_unique<parts>(settings, std::move(*shown))));
+}
+
+control_plane::control_plane(std::unique_ptr<parts> all) : parts_(std::move(all)) {}
+
+control_plane::~control_plane() = default;
+
+caf::actor_system& control_plane::system() noexcept {
+  return parts_->system;
+}
+
+bool control_plane::secured() const noexcept {
+  return parts_->shown.secured();
+}
+
+result<std::uint16_t> control_plane::publish(const gateway_actor& door, std::size_t node) {
+  const auto& settings = parts_->settings;
+  const auto& place = settings.nodes[node];
+  const auto port = static_cast<std::uint16_t>(place.port);
+  const auto key = fmt::format("node[{}].{}", node, port == 0 ? "bind" : "port");
+  if (!secured() && !is_loopback(place.bind))
+    return error{errc::unauthorised,
+                 settings.point_at(fmt::format("node[{}].bind", node),
+                                   fmt::format("node {} would listen on {} without a secret or "
+                                               "certificates",
+                                               place.name,
+                                               place.bind),
+                                   "set security.secret_file, or certificates")};
+  std::uint16_t bound = 0;
+  caf::error refused;
+  caf::scoped_actor self{parts_->system};
+  self
+    ->request(parts_->connector(),
+              caf::infinite,
+              caf::publish_atom::value,
+              port,
+              caf::actor_cast<caf::strong_actor_ptr>(door),
+              parts_->system.message_types<gateway_actor>(),
+              place.bind,
+              true) // SO_REUSEADDR: a restart finds its port; it never shares a live one.
+    .receive([&](std::uint16_t taken) { bound = taken; },
+             [&](caf::error& why) { refused = std::move(why); });
+  if (bound != 0)
+    return bound;
+  // The framework keeps the system's reason to itself: ask for it the same way.
+  const auto again = try_bind(place.bind, port);
+  return error{
+    errc::invalid_config,
+    settings.point_at(key,
+                      fmt::format("node {} cannot listen on {}",
+                                  place.name,
+                                  again ? describe(parts_->system, refused) : again.error().what),
+                      port == 0 ? "an address of this host would work"
+                                : "another port, or 0 for any free one, would work")};
+}
+
+void control_plane::unpublish(const gateway_actor& door, std::uint16_t port) {
+  caf::scoped_actor self{parts_->system};
+  self
+    ->request(
+      parts_->connector(), milliseconds(1000), caf::unpublish_atom::value, door.address(), port)
+    .receive([] {}, [](caf::error&) {}); // Closed already is as good.
+}
+
+error control_plane::parts::explain_refusal(const std::string& where, const caf::error& why) {
+  if (why == caf::sec::unexpected_actor_messaging_interface
+      || why == caf::sec::incompatible_versions)
+    return {errc::mismatch, fmt::format("{} speaks another version of the protocol", where)};
+  if (why == caf::sec::no_actor_published_at_port)
+    return {errc::not_now, fmt::format("{} has no door open yet", where)};
+  if (why == caf::sec::request_timeout)
+    return {errc::timed_out, fmt::format("{} took the connection but did not answer", where)};
+  if (why == caf::sec::cannot_connect_to_node)
+    return {errc::unreachable, fmt::format("{} cannot be reached", where)};
+  return {errc::unauthorised,
+          fmt::format("{} hung up during the handshake: {}",
+                      where,
+                      shown.secured()
+                        ? "it does not hold the secret or certificates of this cluster file, or is "
+                          "no troupe"
+                        : "it asks for a secret or certificates, which this cluster file does not "
+                          "name, or is no troupe")};
+}
+
+result<gateway_actor>
+control_plane::connect(const std::string& host, std::uint16_t port, milliseconds deadline) {
+  const auto started = std::chrono::steady_clock::now();
+  if (auto there = reach(host, port, deadline); !there)
+    return there.error();
+  const auto spent =
+    std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - started);
+  const auto left = std::max(deadline - spent, milliseconds(100));
+  caf::strong_actor_ptr found;
+  std::set<std::string> interface;
+  caf::error refused;
+  caf::scoped_actor self{parts_->system};
+  self->request(parts_->connector(), left, caf::connect_atom::value, host, port)
+    .receive(
+      [&](const caf::node_id&, caf::strong_actor_ptr& door, std::set<std::string>& offered) {
+        found = std::move(door);
+        interface = std::move(offered);
+        if (!found)
+          refused = caf::sec::no_actor_published_at_port;
+      },
+      [&](caf::error& why) { refused = std::move(why); });
+  if (found && !parts_->system.assignable(interface, parts_->system.message_types<gateway_actor>()))
+    refused = caf::sec::unexpected_actor_messaging_interface;
+  if (refused)
+    return parts_->explain_refusal(name_endpoint(host, port), refused);
+  return caf::actor_cast<gateway_actor>(std::move(found));
+}
+
+std::string describe(caf::actor_system& system, const caf::error& what) {
+  if (what.context().match_elements<std::string>())
+    return what.context().get_as<std::string>(0);
+  return system.render(what);
+}
+
+caf::error to_caf(const error& what) {
+  return {static_cast<std::uint8_t>(static_cast<std::uint8_t>(what.code) + 1),
+          our_category,
+          caf::make_message(what.what)};
+}
+
+error from_caf(caf::actor_system& system, const caf::error& what) {
+  if (what.category() == our_category && what.code() > 0)
+    return {static_cast<errc>(what.code() - 1), describe(system, what)};
+  if (what == caf::sec::request_timeout)
+    return {errc::timed_out, "no answer in time"};
+  if (what == caf::exit_reason::remote_link_unreachable || what == caf::sec::request_receiver_down)
+    return {errc::unreachable, "the other side is gone"};
+  return {errc::unreachable, describe(system, what)};
+}
+
+} // namespace troupe::actors
