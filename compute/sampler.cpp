@@ -15,43 +15,50 @@ namespace {
 constexpr float masked = -std::numeric_limits<float>::infinity();
 
 /// The exponential for x <= 0, from additions and multiplications alone, so that it is the same on
-/// every machine (libm's differs with the processor) and the compiler can vectorise it. Within
-/// 2 units in the last place; below -700, zero.
+/// every machine (libm's differs with the processor) and the compiler can vectorise it. Relative
+/// error below 1e-11; below -700, that of -700.
 inline double exponential(double x) noexcept {
   constexpr double rounder = 6755399441055744.0; // 1.5 * 2^52: the sum's low bits are an integer
   constexpr double ln2_high = 0.6931471803691238, ln2_low = 1.9082149292705877e-10;
-  double bounded = x < -700.0 ? -700.0 : x;
+  double bounded = x > -700.0 ? x : -700.0;
   double shifted = bounded * 1.4426950408889634 + rounder;
   double power = shifted - rounder;
   double r = (bounded - power * ln2_high) - power * ln2_low;
-  double sum = 1.0 / 479001600;
-  for (double coefficient : {1.0 / 39916800,
-                             1.0 / 3628800,
-                             1.0 / 362880,
-                             1.0 / 40320,
-                             1.0 / 5040,
-                             1.0 / 720,
-                             1.0 / 120,
-                             1.0 / 24,
-                             1.0 / 6,
-                             0.5,
-                             1.0,
-                             1.0})
-    sum = sum * r + coefficient;
+  double sum = 1.0 / 362880; // Taylor's series to the ninth power: |r| < 0.35
+  sum = sum * r + 1.0 / 40320;
+  sum = sum * r + 1.0 / 5040;
+  sum = sum * r + 1.0 / 720;
+  sum = sum * r + 1.0 / 120;
+  sum = sum * r + 1.0 / 24;
+  sum = sum * r + 1.0 / 6;
+  sum = sum * r + 0.5;
+  sum = sum * r + 1.0;
+  sum = sum * r + 1.0;
   auto exponent = std::bit_cast<std::uint64_t>(shifted) << 52;
-  double scaled = std::bit_cast<double>(std::bit_cast<std::uint64_t>(sum) + exponent);
-  return x < -700.0 ? 0.0 : scaled;
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(sum) + exponent);
+}
+
+/// The largest element, or NaN if there is one. As whole numbers in the same order, where a NaN
+/// lies beyond an infinity: unlike a maximum of floats, the compiler can vectorise that.
+float largest(std::span<const float> logits) noexcept {
+  auto key_of = [](float logit) {
+    auto bits = std::bit_cast<std::int32_t>(logit);
+    return bits ^ ((bits >> 31) & 0x7fffffff);
+  };
+  std::int32_t high = std::numeric_limits<std::int32_t>::min(), low = ~high;
+  for (float logit : logits) {
+    high = std::max(high, key_of(logit));
+    low = std::min(low, key_of(logit));
+  }
+  if (high > key_of(-masked) || low < key_of(masked))
+    return std::numeric_limits<float>::quiet_NaN();
+  return std::bit_cast<float>(high ^ ((high >> 31) & 0x7fffffff));
 }
 
 /// The best of the logits; fails on what no arithmetic should have produced.
 result<float> best_of(std::span<const float> logits, std::uint64_t position) {
-  float best = masked;
-  bool nan = false;
-  for (float logit : logits) {
-    best = logit > best ? logit : best;
-    nan |= logit != logit;
-  }
-  if (nan || best == -masked) {
+  float best = largest(logits);
+  if (std::isnan(best) || best == -masked) {
     std::size_t at = 0;
     while (logits[at] == logits[at] && logits[at] != -masked)
       ++at;
@@ -106,94 +113,105 @@ struct cut {
   }
 };
 
-struct candidate {
-  float logit;
-  token_id id;
+/// What is left to draw from, by ascending id. Weights are probabilities in units of 2^-41 of the
+/// best one's: sums of whole numbers are exact in any order, and what is too rare for a unit is no
+/// loss. Four million of them fit 64 bits.
+struct candidates {
+  std::vector<float> logits;
+  std::vector<token_id> ids; ///< Empty: all, the id is the index.
+  std::vector<std::uint64_t> weights;
 };
 
-bool before(const candidate& a, const candidate& b) noexcept {
-  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
+constexpr double unit = 0x1p41;
 
-cut top_k_cut(std::span<const float> logits, std::size_t k) {
-  if (k == 0 || k >= logits.size())
-    return {};
-  std::vector<candidate> kept;
-  if (k > logits.size() / 8) { // a heap of this size would be slower than one selection
-    for (token_id id = 0; id < logits.size(); ++id)
-      kept.push_back({logits[id], id});
-    std::nth_element(
-      kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(k - 1), kept.end(), before);
-    return {kept[k - 1].logit, kept[k - 1].id};
+/// The cut behind the fewest candidates, best first, whose mass is at least `wanted`. They are
+/// dealt into buckets by their distance from the best, so that only those of one bucket are put in
+/// order.
+template <class Mass>
+cut cut_at(
+  std::span<const float> logits, double best, double scale, Mass mass, std::uint64_t wanted) {
+  constexpr std::size_t buckets = 4096; // the last also holds all beyond exp(-28.4), no unit
+  auto bucket_of = [=](float logit) {
+    double distance = (best - static_cast<double>(logit)) * scale * 144.0;
+    return static_cast<std::uint32_t>(distance < buckets - 1 ? distance : buckets - 1);
+  };
+  std::vector<std::uint64_t> masses(buckets);
+  for (std::size_t at = 0; at < logits.size(); ++at)
+    masses[bucket_of(logits[at])] += mass(at);
+  std::uint64_t above = 0;
+  std::uint32_t edge = 0;
+  while (edge + 1 < buckets && above + masses[edge] < wanted)
+    above += masses[edge++];
+  std::vector<token_id> close;
+  for (std::size_t at = 0; at < logits.size(); ++at)
+    if (bucket_of(logits[at]) == edge)
+      close.push_back(static_cast<token_id>(at));
+  auto first = close.begin(), last = close.end();
+  while (last - first > 1) { // halves: the mass is reached in the better one or in the other
+    auto middle = first + (last - first) / 2;
+    std::nth_element(first, middle, last, [&](token_id a, token_id b) {
+      return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+    });
+    std::uint64_t better = 0;
+    for (auto at = first; at != middle; ++at)
+      better += mass(*at);
+    if (above + better >= wanted) {
+      last = middle;
+    } else {
+      above += better;
+      first = middle;
+    }
   }
-  for (token_id id = 0; id < k; ++id)
-    kept.push_back({logits[id], id});
-  std::make_heap(kept.begin(), kept.end(), before); // the worst of the kept is in front
-  for (token_id id = static_cast<token_id>(k); id < logits.size(); ++id) {
-    if (logits[id] <= kept.front().logit) // an equal logit of a higher id comes later
-      continue;
-    std::pop_heap(kept.begin(), kept.end(), before);
-    kept.back() = {logits[id], id};
-    std::push_heap(kept.begin(), kept.end(), before);
+  return first == close.end() ? cut{} : cut{logits[*first], *first};
+}
+
+candidates keep_top_k(std::span<const float> logits, double best, double scale, std::size_t k) {
+  candidates kept;
+  if (k == 0 || k >= logits.size()) {
+    kept.logits.assign(logits.begin(), logits.end());
+    return kept;
   }
-  return {kept.front().logit, kept.front().id};
+  cut edge = cut_at(
+    logits, best, scale, [](std::size_t) { return std::uint64_t{1}; }, k);
+  for (token_id id = 0; id < logits.size(); ++id)
+    if (edge.keeps(logits[id], id)) {
+      kept.ids.push_back(id);
+      kept.logits.push_back(logits[id]);
+    }
+  return kept;
 }
 
-/// The unnormalised probability of each token, 1 for the best, 0 for what `kept` does not keep.
-std::vector<double>
-weights_of(std::span<const float> logits, float best, float temperature, const cut& kept) {
-  std::vector<double> weights(logits.size());
-  double inverse = 1.0 / static_cast<double>(temperature);
-  if (!std::isfinite(inverse)) // a subnormal temperature
-    inverse = std::numeric_limits<double>::max();
-  double shift = best;
-  for (std::size_t id = 0; id < logits.size(); ++id)
-    weights[id] = exponential((static_cast<double>(logits[id]) - shift) * inverse);
-  if (kept.logit != masked)
-    for (token_id id = 0; id < logits.size(); ++id)
-      if (!kept.keeps(logits[id], id))
-        weights[id] = 0;
-  return weights;
+void weigh(candidates& from, double best, double scale) {
+  from.weights.resize(from.logits.size());
+  const float* logits = from.logits.data();
+  std::uint64_t* weights = from.weights.data();
+  for (std::size_t at = 0; at < from.logits.size(); ++at) {
+    double weight = exponential((static_cast<double>(logits[at]) - best) * scale);
+    // Added to 2^52, the whole units are the low bits: a conversion that can be vectorised.
+    constexpr std::uint64_t low_bits = (std::uint64_t{1} << 52) - 1;
+    weights[at] = std::bit_cast<std::uint64_t>(weight * unit + 0x1p52) & low_bits;
+  }
 }
 
-double sum_of(std::span<const double> weights) noexcept {
-  double sum = 0;
-  for (double weight : weights)
+std::uint64_t sum_of(std::span<const std::uint64_t> weights) noexcept {
+  std::uint64_t sum = 0;
+  for (std::uint64_t weight : weights)
     sum += weight;
   return sum;
 }
 
-/// The fewest tokens, best first, whose mass reaches `part` of the whole. The weights are dealt
-/// into buckets by magnitude, so that only the bucket in which the mass is reached has to be
-/// sorted.
-cut top_p_cut(std::span<const float> logits, std::span<const double> weights, double part) {
-  constexpr std::size_t buckets = 4096;
-  // The first 64 buckets hold weights of [1, 2), 64 buckets a power of two; all below 2^-64 share the last.
-  auto bucket_of = [](double weight) {
-    constexpr std::uint64_t top = (std::uint64_t{0x3FF} << 6) + 63; // exponent and 6 bits, just < 2
-    std::uint64_t distance = top - (std::bit_cast<std::uint64_t>(weight) >> 46);
-    return std::min<std::uint64_t>(distance, buckets - 1);
-  };
-  std::vector<double> mass(buckets);
-  for (double weight : weights)
-    mass[bucket_of(weight)] += weight;
-  double wanted = part * sum_of(mass), above = 0;
-  std::size_t edge = 0;
-  while (edge + 1 < buckets && (mass[edge] == 0 || above + mass[edge] < wanted))
-    above += mass[edge++];
-  std::vector<candidate> close;
-  for (token_id id = 0; id < logits.size(); ++id)
-    if (weights[id] > 0 && bucket_of(weights[id]) == edge)
-      close.push_back({logits[id], id});
-  if (close.empty())
-    return {};
-  std::sort(close.begin(), close.end(), before);
-  for (const auto& next : close) {
-    above += weights[next.id];
-    if (above >= wanted)
-      return {next.logit, next.id};
-  }
-  return {close.back().logit, close.back().id};
+/// `part` of `whole`, at most the whole.
+std::uint64_t part_of(std::uint64_t whole, double part) noexcept {
+  return std::min(whole, static_cast<std::uint64_t>(static_cast<double>(whole) * part));
+}
+
+void keep_top_p(candidates& from, double best, double scale, double part) {
+  auto mass = [&](std::size_t at) { return from.weights[at]; };
+  auto wanted = std::max<std::uint64_t>(1, part_of(sum_of(from.weights), part));
+  cut edge = cut_at(from.logits, best, scale, mass, wanted);
+  for (std::size_t at = 0; at < from.logits.size(); ++at)
+    from.weights[at] =
+      edge.keeps(from.logits[at], static_cast<token_id>(at)) ? from.weights[at] : 0;
 }
 
 /// Uniform in [0, 1), a function of seed and position alone.
@@ -205,29 +223,23 @@ double uniform(std::uint64_t seed, std::uint64_t position) noexcept {
 }
 
 token_id
-draw(std::span<const float> logits, float best, const sampling& wish, std::uint64_t position) {
-  auto weights = weights_of(logits, best, wish.temperature, top_k_cut(logits, wish.top_k));
-  if (wish.top_p < 1) {
-    cut kept = top_p_cut(logits, weights, wish.top_p);
-    for (token_id id = 0; id < logits.size(); ++id)
-      if (!kept.keeps(logits[id], id))
-        weights[id] = 0;
-  }
-  if (wish.min_p > 0)
-    for (double& weight : weights)
-      if (weight < static_cast<double>(wish.min_p))
-        weight = 0;
-  double target = uniform(wish.seed, position) * sum_of(weights), sum = 0;
-  token_id last = 0;
-  for (token_id id = 0; id < weights.size(); ++id) {
-    if (weights[id] == 0)
-      continue;
-    last = id;
-    sum += weights[id];
-    if (sum > target)
-      break;
-  }
-  return last;
+draw(std::span<const float> logits, double best, const sampling& wish, std::uint64_t position) {
+  // The bound is for subnormal temperatures, whose inverse is infinite: 0 * inf is no weight.
+  double scale = std::min(1.0 / static_cast<double>(wish.temperature), 0x1p200);
+  auto from = keep_top_k(logits, best, scale, wish.top_k);
+  weigh(from, best, scale);
+  if (wish.top_p < 1)
+    keep_top_p(from, best, scale, static_cast<double>(wish.top_p));
+  auto least = static_cast<std::uint64_t>(static_cast<double>(wish.min_p) * unit);
+  if (least > 0)
+    for (std::uint64_t& weight : from.weights)
+      weight = weight < least ? 0 : weight;
+  auto total = sum_of(from.weights);
+  auto target = std::min(part_of(total, uniform(wish.seed, position)), total - 1);
+  std::size_t at = 0;
+  for (std::uint64_t sum = from.weights[0]; sum <= target; sum += from.weights[at])
+    ++at;
+  return from.ids.empty() ? static_cast<token_id>(at) : from.ids[at];
 }
 
 /// log(sum(exp(logits))) of finite or masked logits.

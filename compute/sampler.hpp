@@ -37,9 +37,10 @@ struct choice {
 ///
 /// The order is that of Hugging Face transformers: penalties, temperature, top-k, top-p over what
 /// top-k left, min-p. Candidates are ordered by logit, equal logits by id, lowest first; so a tie
-/// at the edge of a filter and a greedy tie both go to the lowest id. All sums are in double, in
-/// the order of the ids, with an exponential of our own: the same input gives the same token on
-/// every machine, which replay after a fault relies on.
+/// at the edge of a filter and a greedy tie both go to the lowest id. Probabilities are whole
+/// numbers of 2^-41 of the best one's, from an exponential of our own: the same input gives the
+/// same token on every machine, which replay after a fault relies on. What is rarer than that is
+/// not drawn.
 ///
 /// `logits` (one a vocabulary entry) is used as scratch: its content is undefined afterwards.
 /// `history` is the text so far; ids beyond the vocabulary in it are ignored. Minus infinity masks
