@@ -44,13 +44,10 @@ result<void> make_private(const fs::path& folder) {
   return {};
 }
 
-result<fs::path> base_folder() {
+fs::path base_folder() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   const fs::path place = runtime != nullptr && *runtime == '/' ? runtime : "/tmp";
-  auto base = place / fmt::format("troupe-{}", ::getuid());
-  if (auto made = make_private(base); !made)
-    return made.error();
-  return base;
+  return place / fmt::format("troupe-{}", ::getuid());
 }
 
 // One spelling for each cluster file; a text that is no file, such as the demo, goes by its name.
@@ -95,45 +92,63 @@ void sweep(const fs::path& base) {
 
 } // namespace
 
-result<fs::path> run_folder_for(const cluster_settings& settings) {
-  const auto base = base_folder();
-  if (!base)
-    return base.error();
-  auto folder = *base / hash_of(settings);
-  if (auto made = make_private(folder); !made)
+fs::path run_folder_for(const cluster_settings& settings) {
+  return base_folder() / hash_of(settings);
+}
+
+result<void> make_run_folder(const fs::path& folder) {
+  if (auto made = make_private(folder.parent_path()); !made)
     return made.error();
-  return folder;
+  return make_private(folder);
 }
 
 result<fs::path> make_unique_run_folder(const cluster_settings& settings) {
   static int counter = 0;
   const auto base = base_folder();
-  if (!base)
-    return base.error();
-  sweep(*base);
+  sweep(base);
   const auto pid = ::getpid();
-  auto folder =
-    *base / fmt::format("{}-{}-{}-{}", hash_of(settings), pid, start_of(pid), counter++);
-  if (auto made = make_private(folder); !made)
+  auto folder = base / fmt::format("{}-{}-{}-{}", hash_of(settings), pid, start_of(pid), counter++);
+  if (auto made = make_run_folder(folder); !made)
     return made.error();
   return folder;
 }
 
+namespace {
+
+// The file may have been taken away between opening and locking it: then it is another one now.
+bool is_still_there(int file, const fs::path& path) {
+  struct stat opened {};
+
+  struct stat there {};
+
+  return ::fstat(file, &opened) == 0 && ::stat(path.c_str(), &there) == 0
+         && opened.st_ino == there.st_ino;
+}
+
+error held_by_other(const fs::path& folder) {
+  const auto other = read_control(folder);
+  return {errc::not_now,
+          fmt::format("a head of this cluster runs already on this host{}",
+                      other ? fmt::format(": node {}, process {}", other->node, other->pid)
+                            : std::string())};
+}
+
+} // namespace
+
 result<control_file> control_file::claim(const fs::path& folder) {
-  control_file made;
+  if (auto made = make_run_folder(folder); !made)
+    return made.error();
   const auto lock = folder / "lock";
-  made.lock_ = ::open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  if (made.lock_ < 0)
-    return failed("cannot open", lock);
-  if (::flock(made.lock_, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK)
-      return failed("cannot lock", lock);
-    const auto other = read_control(folder);
-    return error{errc::not_now,
-                 fmt::format("a head of this cluster runs already on this host{}",
-                             other ? fmt::format(": node {}, process {}", other->node, other->pid)
-                                   : std::string())};
-  }
+  control_file made;
+  do {
+    if (made.lock_ >= 0)
+      ::close(made.lock_);
+    made.lock_ = ::open(lock.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (made.lock_ < 0)
+      return failed("cannot open", lock);
+    if (::flock(made.lock_, LOCK_EX | LOCK_NB) != 0)
+      return errno == EWOULDBLOCK ? held_by_other(folder) : failed("cannot lock", lock);
+  } while (!is_still_there(made.lock_, lock));
   made.folder_ = folder; // From here on the destructor cleans up.
   return made;
 }
@@ -149,8 +164,11 @@ control_file& control_file::operator=(control_file&& other) noexcept {
 }
 
 control_file::~control_file() {
-  if (!folder_.empty())
-    ::unlink((folder_ / "control.json").c_str());
+  if (!folder_.empty()) {
+    for (const auto* name : {"control.json", "lock"})
+      ::unlink((folder_ / name).c_str());
+    ::rmdir(folder_.c_str()); // Stays where logs are in it: whoever wrote them removes it.
+  }
   if (lock_ >= 0)
     ::close(lock_);
 }

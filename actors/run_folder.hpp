@@ -15,12 +15,15 @@
 
 namespace troupe::actors {
 
-/// The folder that everyone who names the same cluster file finds. Made if it is not there.
-/// Errors: io_error, also where the place belongs to another user or is open to others.
-result<std::filesystem::path> run_folder_for(const cluster_settings& settings);
+/// The folder that everyone who names the same cluster file finds. It need not be there.
+std::filesystem::path run_folder_for(const cluster_settings& settings);
 
-/// A folder of its own for a cluster that this process starts for itself, so that many at once do
-/// not meet. Also removes those whose process is gone.
+/// Makes it, and the folder above it. Errors: io_error, also where one of them belongs to another
+/// user or is open to others.
+result<void> make_run_folder(const std::filesystem::path& folder);
+
+/// Makes a folder of its own for a cluster that this process starts for itself, so that many at
+/// once do not meet. Also removes those whose process is gone. Errors: as make_run_folder.
 result<std::filesystem::path> make_unique_run_folder(const cluster_settings& settings);
 
 /// What the head says of itself, file control.json.
@@ -35,12 +38,13 @@ struct control_point {
 /// The head's hold on a run folder: one head a folder. Ends with the object or the process.
 class control_file {
 public:
-  /// Error: not_now when another head that is alive holds the folder; names its process.
+  /// Makes the folder if need be. Errors: those of make_run_folder; not_now when another head that
+  /// is alive holds it; names its process.
   static result<control_file> claim(const std::filesystem::path& folder);
 
   control_file(control_file&& other) noexcept;
   control_file& operator=(control_file&& other) noexcept;
-  ~control_file(); ///< Takes control.json away.
+  ~control_file(); ///< Takes its files away, and the folder if nothing else is in it.
 
   /// Publishes; call it after the port is bound.
   result<void> write(control_point point);

@@ -27,6 +27,8 @@ constexpr milliseconds last_words_time{1000};
 
 result<std::unique_ptr<local_cluster>> local_cluster::start(const cluster_settings& settings,
                                                             const local_options& options) {
+  if (auto made = actors::make_run_folder(options.run_folder); !made)
+    return made.error();
   std::unique_ptr<local_cluster> made(new local_cluster(settings, options));
   auto nodes = actors::launcher::start(
     settings,
@@ -111,11 +113,8 @@ result<void> local_cluster::wait_until_serving() {
 }
 
 result<std::unique_ptr<cluster_client>> find_running(const cluster_settings& settings) {
-  const auto folder = actors::run_folder_for(settings);
-  if (!folder)
-    return folder.error();
-  auto found =
-    cluster_client::connect(settings, *folder, milliseconds(settings.deadlines.connect_ms));
+  auto found = cluster_client::connect(
+    settings, actors::run_folder_for(settings), milliseconds(settings.deadlines.connect_ms));
   if (!found && (found.error().code == errc::unreachable || found.error().code == errc::not_now))
     return std::unique_ptr<cluster_client>();
   return found;

@@ -18,7 +18,7 @@ namespace troupe::cli {
 
 struct local_options {
   cluster_options cluster;
-  std::filesystem::path run_folder; ///< Made by the caller; removed with the cluster.
+  std::filesystem::path run_folder; ///< Made if need be; removed with the cluster.
   bool show_logs = false;
   bool quiet = false; ///< No progress.
 };

@@ -25,13 +25,8 @@ int run_node_command(const node_command_options& options) {
     return fail(settings.error());
   if (settings->find_node(options.name) == nullptr)
     return fail(no_such_node(*settings, options.name));
-  auto folder = options.run_folder;
-  if (folder.empty()) {
-    auto shared = actors::run_folder_for(*settings);
-    if (!shared)
-      return fail(shared.error());
-    folder = *shared;
-  }
+  const auto folder =
+    options.run_folder.empty() ? actors::run_folder_for(*settings) : options.run_folder;
   log::start(settings->cluster.log_level, "node " + options.name);
   if (auto ended = actors::run_node({*settings, options.name, folder}); !ended)
     return fail(ended.error());

@@ -58,9 +58,7 @@ int run_up_command(const up_options& options) {
   if (actors::nodes_of_this_host(*settings).empty())
     return fail(no_local_node(*settings));
   const auto folder = actors::run_folder_for(*settings);
-  if (!folder)
-    return fail(folder.error());
-  if (const auto head = actors::read_control(*folder))
+  if (const auto head = actors::read_control(folder))
     return fail({errc::not_now,
                  fmt::format("{} runs already on this host: node {}, process {}; `troupe stop` "
                              "ends it",
@@ -68,7 +66,7 @@ int run_up_command(const up_options& options) {
                              head->node,
                              head->pid)});
   auto cluster =
-    local_cluster::start(*settings, {options.cluster, *folder, options.show_logs, options.quiet});
+    local_cluster::start(*settings, {options.cluster, folder, options.show_logs, options.quiet});
   if (!cluster)
     return fail(cluster.error());
   show(**cluster, *settings);
