@@ -17,7 +17,8 @@ enum class message_kind : std::uint8_t {
 
 /// The frame of a message; its tensor, if it has one, goes by reference. Any message that is not of
 /// the data road is refused with invalid_argument.
-result<transport::frame> encode_message(caf::actor_system& system, const caf::type_erased_tuple& content);
+result<transport::frame> encode_message(caf::actor_system& system,
+                                        const caf::type_erased_tuple& content);
 
 /// The message of a frame. The bytes may be hostile: what does not decode completely and exactly is
 /// an error.

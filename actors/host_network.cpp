@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <memory>
+#include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -121,6 +122,26 @@ std::vector<std::string> addresses_of_this_host() {
       found.push_back(numeric(entry->ifa_addr, sizeof(sockaddr_in)));
     if (family == AF_INET6)
       found.push_back(numeric(entry->ifa_addr, sizeof(sockaddr_in6)));
+  }
+  ::freeifaddrs(list);
+  return found;
+}
+
+std::string interface_of(const std::string& address) {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0)
+    return {};
+  std::string found;
+  for (const auto* entry = list; entry != nullptr && found.empty(); entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr)
+      continue;
+    const int family = entry->ifa_addr->sa_family;
+    const auto size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (family != AF_INET && family != AF_INET6)
+      continue;
+    const bool loops = (entry->ifa_flags & IFF_LOOPBACK) != 0 && is_loopback(address);
+    if (loops || numeric(entry->ifa_addr, size) == address)
+      found = entry->ifa_name;
   }
   ::freeifaddrs(list);
   return found;

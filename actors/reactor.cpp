@@ -107,7 +107,8 @@ void reactor::run(caf::actor_system& system, transport::transport& wires) {
     const auto moved = wires.progress();
     const auto ran = run_jobs(system);
     const auto now = clock::now();
-    if (look_ && (moved > 0 || now - last_look >= options_.tick)) {
+    if (look_ && !stopped_.load(std::memory_order_relaxed)
+        && (moved > 0 || now - last_look >= options_.tick)) {
       last_look = now;
       look_();
     }

@@ -1,0 +1,54 @@
+#pragma once
+// One request's answer as it is made: tokens to text, stop strings, and what its client is told.
+
+#include "actors/messages.hpp"
+#include "actors/schedule.hpp"
+#include "compute/tokenizer/stop_strings.hpp"
+#include "compute/tokenizer/text_stream.hpp"
+
+#include <chrono>
+
+namespace troupe::actors {
+
+class answer {
+public:
+  using clock = std::chrono::steady_clock;
+
+  answer(request_id id,
+         client_actor client,
+         compute::text_stream stream,
+         compute::stop_strings stops,
+         std::size_t prompt_tokens,
+         bool with_digests)
+    : id_(id), client_(std::move(client)), stream_(std::move(stream)), stops_(std::move(stops)),
+      prompt_tokens_(prompt_tokens), with_digests_(with_digests) {}
+
+  /// Takes a committed token; the piece to send. `stopped()` tells whether a stop string was met.
+  text_piece take(const committed_token& given);
+
+  bool stopped() const { return stops_.stopped(); }
+
+  /// What is left of the text, for an answer that no stop string ended; may be empty.
+  text_piece rest();
+
+  request_end end(finish_reason reason, errc code, std::string what) const;
+
+  const client_actor& client() const { return client_; }
+
+  clock::time_point submitted() const { return submitted_; }
+
+  std::uint32_t tokens() const { return tokens_; }
+
+private:
+  request_id id_;
+  client_actor client_;
+  compute::text_stream stream_;
+  compute::stop_strings stops_;
+  std::size_t prompt_tokens_;
+  bool with_digests_;
+  std::uint32_t tokens_ = 0;
+  clock::time_point submitted_ = clock::now();
+  clock::time_point first_token_{};
+};
+
+} // namespace troupe::actors

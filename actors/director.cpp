@@ -1,0 +1,446 @@
+#include "actors/director.hpp"
+
+#include "actors/director_phases.hpp"
+#include "actors/system.hpp"
+#include "config/log.hpp"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <random>
+#include <set>
+
+namespace troupe::actors {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using milliseconds = std::chrono::milliseconds;
+
+constexpr milliseconds tick_interval{100};
+/// After a fault within an epoch the director looks for a while whether a process is gone as well.
+constexpr milliseconds settle_time{300};
+/// A node that sends no beat for so many times the progress bound is lost.
+constexpr int silent_bounds = 5;
+
+class director_state {
+public:
+  static inline const char* name = "director";
+  using self_pointer = director_actor::stateful_pointer<director_state>;
+
+  /// The only door; see rank_state::step.
+  template <class Act>
+  bool step(director_input input, Act act) {
+    const auto& cell = director_phases.at(phase_, input);
+    if (cell.what != verdict::go)
+      return false;
+    if (phase_ != cell.next) {
+      log::info("director epoch {}: {} --{}--> {}",
+                number(epoch_),
+                director_phases.name(phase_),
+                director_phases.name(input),
+                director_phases.name(cell.next));
+      phase_since_ = clock::now();
+    }
+    phase_ = cell.next;
+    act();
+    return true;
+  }
+
+  void start(self_pointer actor, director_setup given);
+  caf::result<node_welcome> take(const node_hello& hello, const node_actor& node);
+  void take(const rank_loaded& report);
+  void take(const rank_joined& report);
+  void take(const rank_fault& fault);
+  void node_gone(const caf::actor_addr& who, const std::string& reason);
+
+  void beat(const node_beat& what) { members_->beat(what, clock::now()); }
+
+  cluster_status status() const;
+  void look();
+  void stop(const std::string& reason);
+
+private:
+  void gather();
+  void assign();
+  void link();
+  void serve();
+  void fence_epoch(const std::string& reason);
+  void fail(const error& why);
+  void end_nodes(const std::string& reason);
+  void finish();
+  result<void> compare_digests(const rank_loaded& report);
+
+  self_pointer self_ = nullptr;
+  director_setup setup_;
+  std::unique_ptr<membership> members_;
+  director_phase phase_ = director_phase::gathering;
+  clock::time_point born_ = clock::now();
+  clock::time_point phase_since_ = born_;
+  bool served_ = false; ///< Whether the cluster was ready once; joining has no deadline then.
+  std::string reason_;  ///< Why it does not serve.
+  error failure_{errc::unreachable, {}};
+  bool failed_ = false;
+  epoch_id epoch_{};
+  std::uint64_t incarnation_ = std::random_device{}();
+  std::map<rank_id, rank_loaded> loaded_;
+  std::map<std::string, std::pair<std::string, rank_id>> digests_; ///< Part: digest, owner.
+  std::set<rank_id> joined_;
+  std::map<rank_id, std::string> links_;
+};
+
+void director_state::start(self_pointer actor, director_setup given) {
+  self_ = actor;
+  setup_ = std::move(given);
+  members_ = std::make_unique<membership>(*setup_.settings, setup_.reference);
+  reason_ = "the cluster is starting";
+  self_->set_down_handler([this](const caf::down_msg& down) {
+    node_gone(down.source, "its process ended or its connection broke");
+  });
+  self_->delayed_send(director_actor{self_}, tick_interval, tick{});
+}
+
+// -- gathering and loading ------------------------------------------------------------------------
+
+caf::result<node_welcome> director_state::take(const node_hello& hello, const node_actor& node) {
+  if (director_phases.at(phase_, director_input::hello).what != verdict::go)
+    return to_caf(
+      {errc::not_now,
+       fmt::format("the cluster takes no nodes now: it is {}", director_phases.name(phase_))});
+  auto index = members_->join(hello, node, clock::now());
+  if (!index) {
+    log::error("director refuses node '{}': {}", hello.name, index.error().what);
+    return to_caf(index.error());
+  }
+  self_->monitor(node);
+  step(director_input::hello, [&] {
+    log::info("director node '{}' joined from {}", hello.name, hello.address);
+    for (const auto& rank : setup_.plan.ranks)
+      if (rank.node == *index)
+        loaded_.erase(rank.rank);
+    gather();
+  });
+  return node_welcome{incarnation_};
+}
+
+void director_state::gather() {
+  if (members_->all_here()
+      && clock::now() - phase_since_ >= (served_ ? settle_time : milliseconds{0}))
+    step(director_input::all_here, [this] { assign(); });
+}
+
+void director_state::assign() {
+  reason_ = "ranks are loading";
+  for (std::size_t node = 0; node < members_->members().size(); ++node) {
+    node_assignment work;
+    for (const auto& rank : setup_.plan.ranks) {
+      if (rank.node != node || loaded_.contains(rank.rank))
+        continue;
+      shard_assignment what;
+      what.rank = rank.rank;
+      what.stage = static_cast<std::uint32_t>(rank.where.pipeline);
+      what.tensor = static_cast<std::uint32_t>(rank.where.tensor);
+      what.pipeline_size = static_cast<std::uint32_t>(setup_.plan.sizes.pipeline);
+      what.tensor_size = static_cast<std::uint32_t>(setup_.plan.sizes.tensor);
+      what.first_unit = rank.record.units.begin;
+      what.last_unit = rank.record.units.end;
+      what.pages = setup_.plan.pages;
+      work.ranks.push_back(what);
+    }
+    if (!work.ranks.empty())
+      self_->send(*members_->at(node).handle, std::move(work));
+  }
+  if (loaded_.size() == setup_.plan.ranks.size())
+    step(director_input::all_loaded, [this] { link(); });
+}
+
+result<void> director_state::compare_digests(const rank_loaded& report) {
+  for (const auto& part : report.digests) {
+    const auto [known, fresh] = digests_.try_emplace(part.name, part.digest, report.rank);
+    if (!fresh && known->second.first != part.digest)
+      return error{errc::mismatch,
+                   fmt::format("ranks {} and {} hold different weights: the digest of {} is {} on "
+                               "the first and {} on the second",
+                               number(known->second.second),
+                               number(report.rank),
+                               part.name,
+                               known->second.first,
+                               part.digest)};
+  }
+  return {};
+}
+
+void director_state::take(const rank_loaded& report) {
+  step(director_input::rank_loaded, [&] {
+    if (auto same = compare_digests(report); !same) {
+      step(director_input::load_failed, [&] { fail(same.error()); });
+      return;
+    }
+    loaded_[report.rank] = report;
+    log::info("director rank {} loaded {} bytes in {} ms ({} of {})",
+              number(report.rank),
+              report.bytes_read,
+              report.load_us / 1000,
+              loaded_.size(),
+              setup_.plan.ranks.size());
+    if (phase_ == director_phase::loading && loaded_.size() == setup_.plan.ranks.size())
+      step(director_input::all_loaded, [this] { link(); });
+  });
+}
+
+// -- epochs ---------------------------------------------------------------------------------------
+
+void director_state::link() {
+  reason_ = "ranks are meeting their neighbours";
+  epoch_ = static_cast<epoch_id>(number(epoch_) + 1);
+  joined_.clear();
+  epoch_plan plan;
+  plan.epoch = epoch_;
+  std::random_device random; // the system's generator
+  for (int i = 0; i < 16; ++i)
+    plan.token.push_back(static_cast<std::uint8_t>(random()));
+  plan.pipeline_size = static_cast<std::uint32_t>(setup_.plan.sizes.pipeline);
+  plan.tensor_size = static_cast<std::uint32_t>(setup_.plan.sizes.tensor);
+  plan.pages = setup_.plan.pages;
+  plan.conductor = setup_.conductor->address;
+  for (const auto& rank : setup_.plan.ranks) {
+    const auto& report = loaded_.at(rank.rank);
+    plan.ranks.push_back({rank.rank,
+                          static_cast<std::uint32_t>(rank.node),
+                          report.address,
+                          report.host,
+                          report.segment});
+  }
+  for (const auto& member : members_->members())
+    self_->send(*member.handle, plan);
+  self_->send(setup_.conductor->handle, plan);
+}
+
+void director_state::take(const rank_joined& report) {
+  if (report.epoch != epoch_)
+    return;
+  step(director_input::rank_joined, [&] {
+    joined_.insert(report.rank);
+    links_[report.rank] = report.links;
+    if (report.rank != conductor_rank)
+      log::info("director rank {} linked: {}", number(report.rank), report.links);
+    if (joined_.size() == setup_.plan.ranks.size() + 1)
+      step(director_input::all_joined, [this] { serve(); });
+  });
+}
+
+void director_state::serve() {
+  served_ = true;
+  reason_.clear();
+  log::info("director epoch {} serves with {} ranks", number(epoch_), setup_.plan.ranks.size());
+}
+
+void director_state::take(const rank_fault& fault) {
+  const auto who = fault.rank == conductor_rank ? std::string{"the conductor"}
+                                                : fmt::format("rank {}", number(fault.rank));
+  const auto why = fmt::format(
+    "{} gave up while {} at step {}: {}", who, fault.phase, number(fault.step), fault.what);
+  if (fault.phase == rank_phases.name(rank_phase::loading)) {
+    step(director_input::load_failed, [&] { fail({static_cast<errc>(fault.code), fault.what}); });
+    return;
+  }
+  if (fault.epoch != epoch_)
+    return;
+  step(director_input::epoch_lost, [&] { fence_epoch(why); });
+}
+
+void director_state::fence_epoch(const std::string& reason) {
+  log::warn("director epoch {} is over: {}", number(epoch_), reason);
+  reason_ = reason;
+  const fence over{epoch_, reason};
+  for (const auto& member : members_->members())
+    if (member.handle)
+      self_->send(*member.handle, over);
+  self_->send(setup_.conductor->handle, over);
+  links_.clear();
+}
+
+void director_state::node_gone(const caf::actor_addr& who, const std::string& reason) {
+  const auto index = members_->lose(who, reason);
+  if (!index)
+    return;
+  const auto& node = setup_.settings->nodes[*index];
+  for (const auto& rank : setup_.plan.ranks)
+    if (rank.node == *index)
+      loaded_.erase(rank.rank);
+  const auto before = phase_;
+  step(director_input::node_lost, [&] {
+    const auto why = fmt::format("node '{}' at {} is gone: {}", node.name, node.advertise, reason);
+    if (before == director_phase::linking || before == director_phase::serving)
+      fence_epoch(why);
+    else
+      log::warn("director {}", why);
+    if (phase_ == director_phase::gathering)
+      reason_ = why;
+  });
+}
+
+// -- the end --------------------------------------------------------------------------------------
+
+void director_state::fail(const error& why) {
+  log::error("director {}", why.what);
+  failed_ = true;
+  failure_ = why;
+  reason_ = why.what;
+  self_->send(setup_.conductor->handle, fence{epoch_, why.what});
+  self_->send(setup_.conductor->handle, node_stop{why.what});
+  end_nodes(why.what);
+}
+
+void director_state::end_nodes(const std::string& reason) {
+  for (const auto& member : members_->members())
+    if (member.handle)
+      self_->send(*member.handle, node_stop{reason});
+}
+
+void director_state::stop(const std::string& reason) {
+  step(director_input::stop, [&] {
+    reason_ = reason;
+    self_->monitor(setup_.conductor->handle);
+    self_->set_down_handler([this](const caf::down_msg& down) {
+      if (down.source == setup_.conductor->handle.address())
+        end_nodes(reason_);
+      else
+        node_gone(down.source, "it ended");
+    });
+    self_->send(setup_.conductor->handle, node_stop{reason});
+  });
+}
+
+void director_state::finish() {
+  setup_.on_end(failed_ ? result<void>{failure_} : result<void>{});
+  setup_.conductor.reset();
+  self_->quit();
+}
+
+void director_state::look() {
+  const auto now = clock::now();
+  const auto& deadlines = setup_.settings->deadlines;
+  const auto in_phase = now - phase_since_;
+  if (const auto silent =
+        members_->silent(now, milliseconds{deadlines.progress_ms} * silent_bounds))
+    node_gone(members_->at(*silent).handle->address(),
+              fmt::format("it sent no beat for {} ms", deadlines.progress_ms * silent_bounds));
+  switch (phase_) {
+  case director_phase::gathering:
+    gather();
+    if (phase_ == director_phase::gathering && !served_
+        && in_phase > milliseconds{deadlines.join_ms})
+      step(director_input::late, [&] {
+        fail({errc::timed_out,
+              fmt::format("not every node joined within {} ms (deadlines.join_ms). Missing: {}",
+                          deadlines.join_ms,
+                          members_->missing())});
+      });
+    break;
+  case director_phase::loading:
+    if (in_phase > milliseconds{deadlines.load_ms})
+      step(director_input::late, [&] {
+        std::string ranks;
+        for (const auto& rank : setup_.plan.ranks)
+          if (!loaded_.contains(rank.rank))
+            ranks += fmt::format("{}{} on node '{}'",
+                                 ranks.empty() ? "" : ", ",
+                                 number(rank.rank),
+                                 setup_.settings->nodes[rank.node].name);
+        fail({errc::timed_out,
+              fmt::format("not every rank loaded within {} ms (deadlines.load_ms). Missing: {}",
+                          deadlines.load_ms,
+                          ranks)});
+      });
+    break;
+  case director_phase::linking:
+    if (in_phase > milliseconds{2 * deadlines.connect_ms})
+      step(director_input::late, [&] { fence_epoch("ranks did not meet in time"); });
+    break;
+  case director_phase::failed:
+  case director_phase::stopping: {
+    bool gone = true;
+    for (const auto& member : members_->members())
+      gone = gone && !member.handle;
+    if (gone)
+      step(director_input::all_ended, [this] { finish(); });
+    else if (in_phase > milliseconds{2 * deadlines.drain_ms})
+      step(director_input::late, [this] { finish(); });
+    break;
+  }
+  default: break;
+  }
+  if (phase_ != director_phase::stopped)
+    self_->delayed_send(director_actor{self_}, tick_interval, tick{});
+}
+
+cluster_status director_state::status() const {
+  const auto now = clock::now();
+  const auto since_ms = [now](clock::time_point then) {
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(now - then).count());
+  };
+  cluster_status told;
+  told.cluster = setup_.settings->cluster.name;
+  told.phase = director_phases.name(phase_);
+  told.reason = reason_;
+  if (phase_ == director_phase::gathering && !members_->all_here())
+    told.reason = "waiting for " + members_->missing();
+  told.epoch = epoch_;
+  told.uptime_ms = since_ms(born_);
+  for (std::size_t i = 0; i < members_->members().size(); ++i) {
+    const auto& member = members_->members()[i];
+    told.nodes.push_back(
+      {setup_.settings->nodes[i].name,
+       member.handle ? member.hello.address : setup_.settings->nodes[i].advertise,
+       member.state,
+       member.reason});
+  }
+  for (const auto& rank : setup_.plan.ranks) {
+    rank_status one;
+    one.gauge.rank = rank.rank;
+    const auto& member = members_->members()[rank.node];
+    for (const auto& gauge : member.gauges)
+      if (gauge.rank == rank.rank)
+        one.gauge = gauge;
+    one.node = setup_.settings->nodes[rank.node].name;
+    one.stage = static_cast<std::uint32_t>(rank.where.pipeline);
+    one.tensor = static_cast<std::uint32_t>(rank.where.tensor);
+    one.first_unit = rank.record.units.begin;
+    one.last_unit = rank.record.units.end;
+    if (const auto found = links_.find(rank.rank); found != links_.end())
+      one.links = found->second;
+    if (const auto found = loaded_.find(rank.rank); found != loaded_.end())
+      one.bytes_read = found->second.bytes_read;
+    one.silent_ms = member.handle ? since_ms(member.last_beat) : 0;
+    told.ranks.push_back(std::move(one));
+  }
+  told.conductor = setup_.board->read();
+  return told;
+}
+
+// -- behaviour ------------------------------------------------------------------------------------
+
+director_actor::behavior_type director(director_state::self_pointer self,
+                                       const std::shared_ptr<director_setup>& setup) {
+  auto& my = self->state;
+  my.start(self, std::move(*setup));
+  return {
+    [&my](const node_hello& hello, const node_actor& node) { return my.take(hello, node); },
+    [&my](const rank_loaded& m) { my.take(m); },
+    [&my](const rank_joined& m) { my.take(m); },
+    [&my](const rank_fault& m) { my.take(m); },
+    [&my](const node_beat& m) { my.beat(m); },
+    [&my](const status_query&) -> caf::result<cluster_status> { return my.status(); },
+    [&my](const tick&) { my.look(); },
+    [&my](const cluster_stop& m) { my.stop(m.reason); },
+  };
+}
+
+} // namespace
+
+director_actor spawn_director(caf::actor_system& system, director_setup setup) {
+  return system.spawn(director, std::make_shared<director_setup>(std::move(setup)));
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,58 @@
+#include "actors/gateway.hpp"
+
+#include "actors/system.hpp"
+
+namespace troupe::actors {
+
+namespace {
+
+struct gateway_state {
+  static inline const char* name = "gateway";
+
+  gateway_state() = default;
+
+  director_actor director;
+  conductor_actor conductor;
+  std::shared_ptr<const compute::tokenizer> words;
+};
+
+gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self,
+                                     director_actor director,
+                                     conductor_actor conductor,
+                                     std::shared_ptr<const compute::tokenizer> words) {
+  self->state.director = std::move(director);
+  self->state.conductor = std::move(conductor);
+  self->state.words = std::move(words);
+  return {
+    [self](const node_hello& hello, const node_actor& node) {
+      return self->delegate(self->state.director, hello, node);
+    },
+    [self](const generate_request& wish,
+           const caf::strong_actor_ptr& client) -> caf::result<request_id> {
+      auto ready = wish;
+      if (ready.tokens.empty()) {
+        constexpr bool with_start_token = true;
+        auto tokens = self->state.words->encode(ready.prompt, with_start_token);
+        if (!tokens)
+          return to_caf(tokens.error());
+        ready.tokens = std::move(*tokens);
+        ready.prompt.clear();
+      }
+      return self->delegate(self->state.conductor, std::move(ready), client);
+    },
+    [self](const request_cancel& which) { self->send(self->state.conductor, which); },
+    [self](const status_query& query) { return self->delegate(self->state.director, query); },
+    [self](const cluster_stop& stop) { self->send(self->state.director, stop); },
+  };
+}
+
+} // namespace
+
+gateway_actor spawn_gateway(caf::actor_system& system,
+                            const director_actor& director,
+                            const conductor_actor& conductor,
+                            std::shared_ptr<const compute::tokenizer> words) {
+  return system.spawn(gateway, director, conductor, std::move(words));
+}
+
+} // namespace troupe::actors

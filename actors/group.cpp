@@ -1,0 +1,146 @@
+#include "actors/group.hpp"
+
+#include "transport/collectives/shared_memory_collective.hpp"
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+namespace {
+
+class unjoined_collective final : public compute::collective {
+public:
+  unjoined_collective(std::size_t rank, std::size_t size) : rank_(rank), size_(size) {}
+
+  std::size_t rank() const noexcept override { return rank_; }
+
+  std::size_t size() const noexcept override { return size_; }
+
+  result<void> all_reduce_sum(std::span<float>) override { return refusal(); }
+
+  result<void>
+  all_gather(std::span<const float>, std::span<const std::size_t>, std::span<float>) override {
+    return refusal();
+  }
+
+  result<void> barrier() override { return refusal(); }
+
+private:
+  static error refusal() { return {errc::not_now, "the rank has not joined its tensor group yet"}; }
+
+  std::size_t rank_;
+  std::size_t size_;
+};
+
+/// Adds up the time that a rank spends in its group.
+class timed_collective final : public compute::collective {
+public:
+  timed_collective(compute::collective& inner, rank_board::counter& spent_ns)
+    : inner_(inner), spent_ns_(spent_ns) {}
+
+  std::size_t rank() const noexcept override { return inner_.rank(); }
+
+  std::size_t size() const noexcept override { return inner_.size(); }
+
+  result<void> all_reduce_sum(std::span<float> values) override {
+    return timed([&] { return inner_.all_reduce_sum(values); });
+  }
+
+  result<void> all_gather(std::span<const float> mine,
+                          std::span<const std::size_t> counts,
+                          std::span<float> all) override {
+    return timed([&] { return inner_.all_gather(mine, counts, all); });
+  }
+
+  result<void> barrier() override {
+    return timed([&] { return inner_.barrier(); });
+  }
+
+private:
+  template <class Call>
+  result<void> timed(Call call) {
+    using clock = std::chrono::steady_clock;
+    const auto begin = clock::now();
+    auto outcome = call();
+    const auto span = std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin);
+    rank_board::add(spent_ns_, static_cast<std::uint64_t>(span.count()));
+    return outcome;
+  }
+
+  compute::collective& inner_;
+  rank_board::counter& spent_ns_;
+};
+
+} // namespace
+
+bool on_one_host(const std::vector<rank_address>& members) {
+  return std::all_of(members.begin(), members.end(), [&](const rank_address& member) {
+    return member.host == members.front().host;
+  });
+}
+
+tensor_group tensor_group::unjoined(std::size_t rank, std::size_t size) {
+  tensor_group made;
+  made.operations_ = std::make_unique<unjoined_collective>(rank, size);
+  return made;
+}
+
+result<tensor_group> tensor_group::join(const group_place& place,
+                                        transport::transport& wires,
+                                        rank_board::counter& spent_ns) {
+  tensor_group made;
+  if (place.members.size() == 1) {
+    made.operations_ = std::make_unique<compute::solo_collective>();
+    return made;
+  }
+  transport::collective_options options;
+  options.epoch = place.epoch;
+  options.deadline = place.deadline;
+  if (on_one_host(place.members)) {
+    // What this rank has posted must go on moving while it waits for its peers.
+    options.progress = [&wires] { wires.progress(); };
+    const auto& described = place.members.front().segment;
+    auto segment = transport::shared_segment::open(std::as_bytes(std::span{described}));
+    if (!segment)
+      return with_context("the tensor group's shared memory", segment.error());
+    auto joined = transport::shared_memory_collective::make(
+      std::move(*segment), place.tensor_rank, place.members.size(), options);
+    if (!joined)
+      return joined.error();
+    made.wire_ = std::move(*joined);
+  } else {
+    std::vector<transport::peer_key> keys;
+    for (const auto& member : place.members)
+      keys.push_back(number(member.rank));
+    auto joined = transport::endpoint_collective::make(wires, keys, place.tensor_rank, options);
+    if (!joined)
+      return joined.error();
+    made.over_frames_ = joined->get();
+    made.wire_ = std::move(*joined);
+  }
+  made.operations_ = std::make_unique<timed_collective>(*made.wire_, spent_ns);
+  return made;
+}
+
+void tensor_group::accept(transport::peer_key from, transport::frame&& received) {
+  if (over_frames_ != nullptr)
+    over_frames_->accept(from, std::move(received));
+}
+
+void tensor_group::member_down(transport::peer_key peer, const error& why) {
+  if (over_frames_ != nullptr)
+    over_frames_->member_down(peer, why);
+}
+
+result<std::optional<transport::shared_segment>> make_group_segment(std::size_t size) {
+  using made = std::optional<transport::shared_segment>;
+  if (size < 2)
+    return made{};
+  auto segment =
+    transport::shared_segment::create(transport::shared_memory_collective::segment_bytes(size));
+  if (!segment)
+    return with_context("the tensor group's shared memory", segment.error());
+  return made{std::move(*segment)};
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,46 @@
+#include "actors/host_memory.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace troupe::actors {
+
+namespace {
+
+std::size_t available_on_host() {
+  std::ifstream table{"/proc/meminfo"};
+  std::string key;
+  std::size_t kibibytes = 0;
+  while (table >> key >> kibibytes) {
+    if (key == "MemAvailable:")
+      return kibibytes * 1024;
+    table.ignore(64, '\n');
+  }
+  return 0;
+}
+
+std::size_t address_space_in_use() {
+  std::ifstream table{"/proc/self/statm"};
+  std::size_t pages = 0;
+  table >> pages;
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+} // namespace
+
+std::size_t available_memory_bytes() {
+  auto bytes = available_on_host();
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    const auto used = address_space_in_use();
+    const std::size_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 1;
+    bytes = bytes == 0 ? left : std::min(bytes, left);
+  }
+  return bytes;
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,144 @@
+#include "actors/membership.hpp"
+
+#include <fmt/core.h>
+
+namespace troupe::actors {
+
+membership::membership(const cluster_settings& settings, node_hello reference)
+  : settings_(settings), reference_(std::move(reference)), members_(settings.nodes.size()) {
+  for (const auto& sample : reference_.samples)
+    samples_[sample.name] = {sample.digest, reference_.name};
+}
+
+result<void> membership::agree(const node_hello& hello) const {
+  if (hello.version != protocol_version)
+    return error{errc::mismatch,
+                 fmt::format("node '{}' speaks protocol {}, this cluster speaks {}; run the same "
+                             "version of troupe on all nodes",
+                             hello.name,
+                             hello.version,
+                             protocol_version)};
+  const auto differ =
+    [&](std::string_view what, const std::string& there, const std::string& here) -> result<void> {
+    if (there == here)
+      return {};
+    return error{errc::mismatch,
+                 fmt::format("node '{}' has another {}: {} there, {} on node '{}'",
+                             hello.name,
+                             what,
+                             there,
+                             here,
+                             reference_.name)};
+  };
+  if (auto same = differ("cluster name", hello.cluster, reference_.cluster); !same)
+    return same;
+  if (auto same = differ("cluster file (digest of model, parallel, state, schedule and nodes)",
+                         hello.settings,
+                         reference_.settings);
+      !same)
+    return same;
+  if (auto same =
+        differ("model (digest of config and tensor table)", hello.model, reference_.model);
+      !same)
+    return same;
+  if (auto same = differ("tokenizer (digest)", hello.tokenizer, reference_.tokenizer); !same)
+    return same;
+  for (const auto& sample : hello.samples) {
+    const auto known = samples_.find(sample.name);
+    if (known != samples_.end() && known->second.first != sample.digest)
+      return error{
+        errc::mismatch,
+        fmt::format("node '{}' holds other weights: the digest of tensor {} is {} there, "
+                    "{} on node '{}'",
+                    hello.name,
+                    sample.name,
+                    sample.digest,
+                    known->second.first,
+                    known->second.second)};
+  }
+  return {};
+}
+
+result<std::size_t>
+membership::join(const node_hello& hello, const node_actor& handle, time_point now) {
+  std::size_t index = 0;
+  while (index < settings_.nodes.size() && settings_.nodes[index].name != hello.name)
+    ++index;
+  if (index == settings_.nodes.size())
+    return error{errc::not_found,
+                 fmt::format("there is no node '{}' in the cluster file", hello.name)};
+  auto& who = members_[index];
+  if (who.handle && who.hello.incarnation != hello.incarnation)
+    return error{errc::not_now,
+                 fmt::format("node '{}' is here already: {}; the second one is {}",
+                             hello.name,
+                             who.hello.address,
+                             hello.address)};
+  if (auto agreed = agree(hello); !agreed) {
+    who.reason = "it was refused: " + agreed.error().what;
+    return agreed.error();
+  }
+  for (const auto& sample : hello.samples)
+    samples_.try_emplace(sample.name, sample.digest, hello.name);
+  who.state = "joined";
+  who.reason.clear();
+  who.hello = hello;
+  who.handle = handle;
+  who.last_beat = now;
+  who.gauges.clear();
+  return index;
+}
+
+std::optional<std::size_t> membership::lose(const caf::actor_addr& who, const std::string& reason) {
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    auto& one = members_[i];
+    if (!one.handle || one.handle->address() != who)
+      continue;
+    one.handle.reset();
+    one.state = "lost";
+    one.reason = reason;
+    return i;
+  }
+  return std::nullopt;
+}
+
+void membership::beat(const node_beat& what, time_point now) {
+  for (auto& one : members_) {
+    if (!one.handle || one.hello.incarnation != what.incarnation)
+      continue;
+    one.last_beat = now;
+    one.gauges = what.ranks;
+  }
+}
+
+std::optional<std::size_t> membership::silent(time_point now,
+                                              std::chrono::milliseconds bound) const {
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (members_[i].handle && now - members_[i].last_beat > bound)
+      return i;
+  return std::nullopt;
+}
+
+bool membership::all_here() const {
+  for (const auto& one : members_)
+    if (!one.handle)
+      return false;
+  return true;
+}
+
+std::string membership::missing() const {
+  std::string text;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const auto& one = members_[i];
+    if (one.handle)
+      continue;
+    text += fmt::format("{}node '{}' at {} ({})",
+                        text.empty() ? "" : "; ",
+                        settings_.nodes[i].name,
+                        settings_.nodes[i].advertise,
+                        one.reason);
+  }
+  return text;
+}
+
+} // namespace troupe::actors

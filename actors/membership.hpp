@@ -1,0 +1,63 @@
+#pragma once
+// Who belongs to the cluster: which node may join, what it must agree on with the others, who is
+// here, missing or lost. Plain data of the director; no actor, no clock of its own.
+
+#include "actors/messages.hpp"
+#include "config/settings.hpp"
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::actors {
+
+class membership {
+public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  struct member {
+    std::string state = "missing"; ///< "missing", "joined", "lost".
+    std::string reason = "it never said hello";
+    node_hello hello;
+    std::optional<node_actor> handle; ///< While joined.
+    time_point last_beat{};
+    std::vector<rank_gauge> gauges;
+  };
+
+  /// `reference`: the hello of the head itself; what the others must agree on.
+  membership(const cluster_settings& settings, node_hello reference);
+
+  /// Takes a node in. Errors (for the node's own log, and kept as the reason of its absence):
+  /// mismatch (protocol, settings, model, tokenizer, weights: both values are printed), not_found
+  /// (no such node in the file), not_now (a living node has that name: both addresses).
+  result<std::size_t> join(const node_hello& hello, const node_actor& handle, time_point now);
+
+  /// A node whose process is gone; nothing when the handle is not a member (any more).
+  std::optional<std::size_t> lose(const caf::actor_addr& who, const std::string& reason);
+
+  void beat(const node_beat& what, time_point now);
+
+  /// A joined node that has been silent for longer than `bound`.
+  std::optional<std::size_t> silent(time_point now, std::chrono::milliseconds bound) const;
+
+  bool all_here() const;
+
+  /// The nodes that are not here, with address and reason, for people.
+  std::string missing() const;
+
+  const std::vector<member>& members() const { return members_; }
+
+  member& at(std::size_t node) { return members_[node]; }
+
+private:
+  result<void> agree(const node_hello& hello) const;
+
+  const cluster_settings& settings_;
+  node_hello reference_;
+  std::map<std::string, std::pair<std::string, std::string>> samples_; ///< Tensor: digest, node.
+  std::vector<member> members_;
+};
+
+} // namespace troupe::actors

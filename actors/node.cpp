@@ -1,0 +1,372 @@
+#include "actors/node.hpp"
+
+#include "actors/conductor.hpp"
+#include "actors/demo_model.hpp"
+#include "actors/director.hpp"
+#include "actors/gateway.hpp"
+#include "actors/host_memory.hpp"
+#include "actors/host_network.hpp"
+#include "actors/node_state.hpp"
+#include "actors/plan.hpp"
+#include "actors/run_folder.hpp"
+#include "actors/settings_digest.hpp"
+#include "actors/system.hpp"
+#include "compute/tokenizer/tokenizer.hpp"
+#include "config/cluster_file.hpp"
+#include "config/log.hpp"
+#include "transport/host_identity.hpp"
+#include "transport/ucx/ucx_transport.hpp"
+
+#include <fmt/core.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace troupe::actors {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using milliseconds = std::chrono::milliseconds;
+
+/// What ended, told from actors to the thread that waits in run_node.
+class ending {
+public:
+  void tell(result<void> how) {
+    const std::lock_guard guard{mutex_};
+    if (!how && !failure_)
+      failure_ = how.error();
+    ++ended_;
+    changed_.notify_all();
+  }
+
+  /// Whether `parts` parts have ended; waits up to `patience` for it.
+  bool wait(int parts, milliseconds patience) {
+    std::unique_lock lock{mutex_};
+    return changed_.wait_for(lock, patience, [&] { return ended_ >= parts; });
+  }
+
+  result<void> outcome() {
+    const std::lock_guard guard{mutex_};
+    return failure_ ? result<void>{*failure_} : result<void>{};
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int ended_ = 0;
+  std::optional<error> failure_;
+};
+
+/// A termination signal that is pending for the process; the caller of run_node blocked both.
+bool take_signal(milliseconds patience) {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGINT);
+  sigaddset(&wanted, SIGTERM);
+  const timespec limit{patience.count() / 1000, (patience.count() % 1000) * 1'000'000};
+  return sigtimedwait(&wanted, nullptr, &limit) > 0;
+}
+
+class node_process {
+public:
+  explicit node_process(const node_options& options)
+    : options_(options), settings_(options_.settings) {}
+
+  result<void> run();
+
+private:
+  result<void> open_model();
+  result<void> start_head();
+  result<void> start_conductor(const director_actor& director);
+  result<void> find_head();
+  result<void> say_hello();
+  result<void> wait_for_the_end();
+  node_hello introduce();
+  reactor_options loop_options() const;
+  std::size_t threads_of_a_rank() const;
+
+  bool is_head() const { return index_ == settings_.head_index(); }
+
+  const node_options& options_;
+  const cluster_settings& settings_;
+  std::size_t index_ = 0;
+  std::shared_ptr<const compute::model> model_;
+  std::shared_ptr<const compute::tokenizer> words_;
+  cluster_plan plan_;
+  std::uint64_t incarnation_ = 0;
+
+  // In the order in which they must outlive each other.
+  ending ending_;
+  conductor_board board_;
+  neighbours here_;
+  transport::loopback_hub hub_;
+  std::unique_ptr<control_plane> control_;
+  std::optional<control_file> control_file_;
+  std::unique_ptr<reactor_thread> conductor_thread_;
+  std::shared_ptr<conductor_place> conductor_ = std::make_shared<conductor_place>();
+  gateway_actor gateway_;
+  node_actor node_;
+  std::uint16_t port_ = 0;
+  int parts_ = 1; ///< The node's actor, and the director on the head.
+};
+
+result<void> node_process::open_model() {
+  const auto& node = settings_.nodes[index_];
+  const auto folder = model_folder_of(settings_, node);
+  if (!folder)
+    return folder.error();
+  auto opened = compute::model::open(*folder);
+  if (!opened)
+    return opened.error();
+  model_ = std::move(*opened);
+  auto words = compute::tokenizer::open(
+    settings_.model.tokenizer.empty() ? *folder : settings_.model.tokenizer);
+  if (!words)
+    return words.error();
+  words_ = std::move(*words);
+  return {};
+}
+
+std::size_t node_process::threads_of_a_rank() const {
+  const auto& node = settings_.nodes[index_];
+  if (node.threads > 0)
+    return node.threads;
+  std::size_t ranks = 0;
+  for (const auto& other : settings_.nodes)
+    if (other.advertise == node.advertise
+        || (is_loopback(other.advertise) && is_loopback(node.advertise)))
+      ranks += other.ranks;
+  return std::max<std::size_t>(
+    1, std::thread::hardware_concurrency() / std::max<std::size_t>(1, ranks));
+}
+
+reactor_options node_process::loop_options() const {
+  std::size_t threads = 1; // the conductor's
+  for (const auto& other : settings_.nodes)
+    if (belongs_to_this_host(other.advertise))
+      threads += other.ranks * std::max<std::size_t>(1, other.threads);
+  reactor_options loop;
+  if (threads <= std::thread::hardware_concurrency())
+    loop.spin = std::chrono::microseconds{50};
+  return loop;
+}
+
+node_hello node_process::introduce() {
+  node_hello hello;
+  hello.cluster = settings_.cluster.name;
+  hello.name = options_.name;
+  hello.incarnation = incarnation_;
+  hello.host = transport::host_identity();
+  hello.address = fmt::format("{}, process {}", settings_.nodes[index_].advertise, getpid());
+  hello.settings = settings_digest(settings_);
+  hello.model = compute::to_string(model_->description_digest());
+  hello.tokenizer = compute::to_string(words_->digest());
+  return hello;
+}
+
+result<void> node_process::start_conductor(const director_actor& director) {
+  conductor_setup born;
+  auto& limits = born.limits;
+  limits.context = plan_.context;
+  limits.max_sequences = plan_.max_sequences;
+  limits.max_queue = settings_.schedule.queue;
+  limits.max_rows = plan_.max_rows;
+  limits.prefill_chunk = settings_.schedule.prefill_chunk;
+  limits.micro_batches =
+    settings_.schedule.micro_batches > 0 ? settings_.schedule.micro_batches : plan_.sizes.pipeline;
+  limits.pages = plan_.pages;
+  born.end_tokens = model_->end_tokens();
+  born.vocabulary = model_->shape().vocabulary;
+  born.words = words_;
+  born.max_prompt_tokens = settings_.limits.max_prompt_tokens;
+  born.max_new_tokens = settings_.limits.max_new_tokens;
+  born.step_deadline = milliseconds{settings_.deadlines.step_ms};
+  born.connect_deadline = milliseconds{settings_.deadlines.connect_ms};
+  born.drain_deadline = milliseconds{settings_.deadlines.drain_ms};
+  born.request_deadline = milliseconds{settings_.deadlines.request_ms};
+  born.board = &board_;
+  born.here = &here_;
+  born.director = director;
+  reactor_thread::options thread;
+  thread.name = "conductor";
+  thread.loop = loop_options();
+  const bool alone = settings_.nodes.size() == 1;
+  auto started = reactor_thread::start(
+    control_->system(),
+    thread,
+    [this, alone] { return make_wires(settings_, index_, alone ? &hub_ : nullptr); },
+    [&](reactor& home, transport::transport& wires) {
+      born.home = &home;
+      born.wires = &wires;
+      for (const auto byte : wires.address().bytes)
+        conductor_->address.push_back(std::to_integer<std::uint8_t>(byte));
+      conductor_->handle = spawn_conductor(control_->system(), std::move(born));
+    });
+  if (!started)
+    return with_context("conductor", started.error());
+  conductor_thread_ = std::move(*started);
+  here_.add(conductor_->handle);
+  return {};
+}
+
+result<void> node_process::start_head() {
+  auto claimed = control_file::claim(options_.run_folder);
+  if (!claimed)
+    return claimed.error();
+  control_file_.emplace(std::move(*claimed));
+  director_setup born;
+  born.settings = &settings_;
+  born.plan = plan_;
+  born.reference = introduce();
+  auto samples = model_->fingerprints();
+  if (!samples)
+    return samples.error();
+  for (const auto& sample : *samples)
+    born.reference.samples.push_back({sample.tensor, compute::to_string(sample.digest)});
+  born.conductor = conductor_;
+  born.board = &board_;
+  born.on_end = [this](result<void> how) { ending_.tell(std::move(how)); };
+  ++parts_;
+  const auto director = spawn_director(control_->system(), std::move(born));
+  if (auto started = start_conductor(director); !started)
+    return started;
+  gateway_ = spawn_gateway(control_->system(), director, conductor_->handle, words_);
+  auto port = control_->publish(gateway_, index_);
+  if (!port)
+    return port.error();
+  port_ = *port;
+  log::info("head listens on {}", name_endpoint(settings_.nodes[index_].bind, port_));
+  return control_file_->write({port_, settings_.cluster.name, options_.name});
+}
+
+/// Waits for the head, whatever the order of start, and says why it could not be reached.
+result<void> node_process::find_head() {
+  const auto& head = settings_.nodes[settings_.head_index()];
+  const auto until = clock::now() + milliseconds{settings_.deadlines.join_ms};
+  std::string reason;
+  for (;;) {
+    auto port = static_cast<std::uint16_t>(head.port);
+    if (port == 0) {
+      if (auto written = read_control(options_.run_folder))
+        port = written->port;
+      else
+        reason = written.error().what;
+    }
+    if (port != 0) {
+      auto found =
+        control_->connect(head.advertise, port, milliseconds{settings_.deadlines.connect_ms});
+      if (found) {
+        gateway_ = *found;
+        return {};
+      }
+      if (found.error().code == errc::unauthorised || found.error().code == errc::mismatch)
+        return found.error();
+      reason = found.error().what;
+    }
+    if (clock::now() > until)
+      return error{errc::timed_out,
+                   fmt::format("node '{}' did not reach the head, node '{}' at {}, within {} ms "
+                               "(deadlines.join_ms): {}",
+                               options_.name,
+                               head.name,
+                               head.advertise,
+                               settings_.deadlines.join_ms,
+                               reason)};
+    if (take_signal(milliseconds{100}))
+      return error{errc::cancelled, "stopped by a signal while waiting for the head"};
+  }
+}
+
+result<void> node_process::say_hello() {
+  node_setup born;
+  born.settings = &settings_;
+  born.index = index_;
+  born.model = model_;
+  born.hold = plan_.hold;
+  born.max_rows = plan_.max_rows;
+  born.threads = threads_of_a_rank();
+  born.loop = loop_options();
+  born.incarnation = incarnation_;
+  born.here = &here_;
+  born.hub = settings_.nodes.size() == 1 ? &hub_ : nullptr;
+  born.gateway = gateway_;
+  born.on_end = [this](result<void> how) { ending_.tell(std::move(how)); };
+  node_ = spawn_node(control_->system(), std::move(born));
+  auto hello = introduce();
+  auto samples = model_->fingerprints();
+  if (!samples)
+    return samples.error();
+  for (const auto& sample : *samples)
+    hello.samples.push_back({sample.tensor, compute::to_string(sample.digest)});
+  caf::scoped_actor self{control_->system()};
+  result<void> outcome;
+  self->request(gateway_, milliseconds{settings_.deadlines.join_ms}, hello, node_)
+    .receive([](const node_welcome&) {},
+             [&](const caf::error& why) { outcome = from_caf(control_->system(), why); });
+  if (!outcome)
+    self->send(node_, node_stop{outcome.error().what});
+  return outcome;
+}
+
+result<void> node_process::wait_for_the_end() {
+  bool asked = false;
+  clock::time_point until{};
+  while (!ending_.wait(parts_, milliseconds{0})) {
+    if (take_signal(milliseconds{50}) && !asked) {
+      asked = true;
+      until = clock::now() + 3 * milliseconds{settings_.deadlines.drain_ms};
+      log::info("node '{}' was told to stop", options_.name);
+      if (is_head())
+        caf::anon_send(gateway_, cluster_stop{"the head was told to stop"});
+      else
+        caf::anon_send(node_, node_stop{"it was told to stop"});
+    }
+    if (asked && clock::now() > until)
+      return error{errc::timed_out,
+                   fmt::format("node '{}' did not end in good order within {} ms",
+                               options_.name,
+                               3 * settings_.deadlines.drain_ms)};
+  }
+  return ending_.outcome();
+}
+
+result<void> node_process::run() {
+  while (index_ < settings_.nodes.size() && settings_.nodes[index_].name != options_.name)
+    ++index_;
+  if (index_ == settings_.nodes.size())
+    return error{errc::invalid_config,
+                 fmt::format("there is no node '{}' in {}", options_.name, settings_.file)};
+  std::random_device random;
+  incarnation_ = (std::uint64_t{random()} << 32) | random();
+  if (auto opened = open_model(); !opened)
+    return opened;
+  auto plan = make_plan(settings_, *model_, available_memory_bytes());
+  if (!plan)
+    return plan.error();
+  plan_ = std::move(*plan);
+  auto control = control_plane::start(settings_);
+  if (!control)
+    return control.error();
+  control_ = std::move(*control);
+  if (auto found = is_head() ? start_head() : find_head(); !found)
+    return found;
+  if (auto welcome = say_hello(); !welcome)
+    return welcome;
+  return wait_for_the_end();
+}
+
+} // namespace
+
+result<void> run_node(const node_options& options) {
+  node_process process{options};
+  return process.run();
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,221 @@
+#include "actors/node_state.hpp"
+
+#include "actors/host_network.hpp"
+#include "actors/system.hpp"
+#include "config/log.hpp"
+#include "transport/ucx/ucx_transport.hpp"
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <utility>
+
+namespace troupe::actors {
+
+namespace {
+
+constexpr std::chrono::milliseconds beat_interval{200};
+
+class node_state {
+public:
+  static inline const char* name = "node";
+  using self_pointer = node_actor::stateful_pointer<node_state>;
+
+  node_state() = default;
+
+  void start(self_pointer actor, node_setup given);
+  void host(const node_assignment& work);
+  void beat();
+  template <class Message>
+  void to_ranks(const Message& message);
+  template <class Message>
+  void to_director(const Message& message);
+  void end(const std::string& reason);
+  void lose_director();
+
+private:
+  struct hosted {
+    std::unique_ptr<rank_board> board;
+    rank_actor handle;
+    std::unique_ptr<reactor_thread> thread; ///< Ends before the board does.
+  };
+
+  result<void> host_rank(const shard_assignment& what);
+  std::vector<unsigned> cores_of(std::size_t index_in_node) const;
+
+  self_pointer self_ = nullptr;
+  node_setup setup_;
+  std::optional<director_actor> director_; ///< Whoever gives this node work.
+  std::map<rank_id, hosted> ranks_;
+  bool ending_ = false;
+};
+
+void node_state::start(self_pointer actor, node_setup given) {
+  self_ = actor;
+  setup_ = std::move(given);
+  self_->set_down_handler([this](const caf::down_msg&) { lose_director(); });
+  self_->monitor(setup_.gateway);
+  self_->delayed_send(node_actor{self_}, beat_interval, tick{});
+}
+
+std::vector<unsigned> node_state::cores_of(std::size_t index_in_node) const {
+  std::vector<unsigned> cores;
+  if (setup_.settings->nodes[setup_.index].pin)
+    for (std::size_t i = 0; i < setup_.threads; ++i)
+      cores.push_back(static_cast<unsigned>(index_in_node * setup_.threads + i));
+  return cores;
+}
+
+result<void> node_state::host_rank(const shard_assignment& what) {
+  const auto& settings = *setup_.settings;
+  auto& one = ranks_[what.rank];
+  one.thread.reset();
+  one.board = std::make_unique<rank_board>();
+  one.board->rank = what.rank;
+  rank_setup born;
+  born.rank = what.rank;
+  born.model = setup_.model;
+  born.hold = setup_.hold;
+  born.wire = settings.parallel.wire_dtype;
+  born.max_rows = setup_.max_rows;
+  born.device = settings.nodes[setup_.index].device;
+  born.device_options.threads = setup_.threads;
+  born.device_options.cores = cores_of(ranks_.size() - 1);
+  born.step_deadline = std::chrono::milliseconds{settings.deadlines.step_ms};
+  born.connect_deadline = std::chrono::milliseconds{settings.deadlines.connect_ms};
+  born.board = one.board.get();
+  born.here = setup_.here;
+  born.node = node_actor{self_};
+  reactor_thread::options thread;
+  thread.name = fmt::format("rank {}", number(what.rank));
+  thread.loop = setup_.loop;
+  auto& system = self_->system();
+  auto started = reactor_thread::start(
+    system,
+    thread,
+    [&settings, index = setup_.index, hub = setup_.hub] {
+      return make_wires(settings, index, hub);
+    },
+    [&](reactor& home, transport::transport& wires) {
+      born.home = &home;
+      born.wires = &wires;
+      one.handle = spawn_rank(system, std::move(born));
+    });
+  if (!started)
+    return with_context(thread.name, started.error());
+  one.thread = std::move(*started);
+  setup_.here->add(what.rank, one.handle);
+  self_->send(one.handle, what);
+  return {};
+}
+
+void node_state::host(const node_assignment& work) {
+  director_ = caf::actor_cast<director_actor>(self_->current_sender());
+  for (const auto& what : work.ranks) {
+    log::info("node hosts rank {}: stage {} of {}, tensor {} of {}, layers {} to {}",
+              number(what.rank),
+              what.stage,
+              what.pipeline_size,
+              what.tensor,
+              what.tensor_size,
+              what.first_unit,
+              what.last_unit);
+    if (auto hosted = host_rank(what); !hosted)
+      to_director(rank_fault{what.rank,
+                             epoch_id{},
+                             step_id{},
+                             std::string{rank_phases.name(rank_phase::loading)},
+                             static_cast<std::uint8_t>(hosted.error().code),
+                             hosted.error().what});
+  }
+}
+
+void node_state::beat() {
+  node_beat what;
+  what.incarnation = setup_.incarnation;
+  for (const auto& [id, one] : ranks_)
+    if (one.board)
+      what.ranks.push_back(one.board->read());
+  to_director(what);
+  if (!ending_)
+    self_->delayed_send(node_actor{self_}, beat_interval, tick{});
+}
+
+template <class Message>
+void node_state::to_ranks(const Message& message) {
+  for (const auto& [id, one] : ranks_)
+    if (one.handle)
+      self_->send(one.handle, message);
+}
+
+template <class Message>
+void node_state::to_director(const Message& message) {
+  if (director_)
+    self_->send(*director_, message);
+}
+
+void node_state::end(const std::string& reason) {
+  if (ending_)
+    return;
+  ending_ = true;
+  log::info("node ends: {}", reason);
+  to_ranks(node_stop{reason});
+  setup_.here->clear();
+  ranks_.clear(); // waits for the threads, each of which ends after the message above
+  director_.reset();
+  setup_.gateway = gateway_actor{};
+  setup_.on_end({});
+  self_->quit();
+}
+
+void node_state::lose_director() {
+  if (ending_)
+    return;
+  const auto& head = setup_.settings->nodes[setup_.settings->head_index()];
+  const error why{errc::unreachable,
+                  fmt::format("the head, node '{}' at {}, is gone", head.name, head.advertise)};
+  log::error("node {}", why.what);
+  auto told = std::exchange(setup_.on_end, [](const result<void>&) {});
+  end(why.what);
+  told(why);
+}
+
+node_actor::behavior_type node(node_state::self_pointer self,
+                               const std::shared_ptr<node_setup>& setup) {
+  auto& my = self->state;
+  my.start(self, std::move(*setup));
+  return {
+    [&my](const node_assignment& m) { my.host(m); },
+    [&my](const epoch_plan& m) { my.to_ranks(m); },
+    [&my](const fence& m) { my.to_ranks(m); },
+    [&my](const rank_loaded& m) { my.to_director(m); },
+    [&my](const rank_joined& m) { my.to_director(m); },
+    [&my](const rank_fault& m) { my.to_director(m); },
+    [&my](const tick&) { my.beat(); },
+    [&my](const node_stop& m) { my.end(m.reason); },
+  };
+}
+
+} // namespace
+
+node_actor spawn_node(caf::actor_system& system, node_setup setup) {
+  return system.spawn(node, std::make_shared<node_setup>(std::move(setup)));
+}
+
+result<std::unique_ptr<transport::transport>>
+make_wires(const cluster_settings& settings, std::size_t node, transport::loopback_hub* hub) {
+  if (hub != nullptr)
+    return hub->make_end();
+  const auto& one = settings.nodes[node];
+  transport::ucx_options options;
+  options.transports = one.transports;
+  options.devices = one.devices;
+  // Tensors go over the network that the node binds to, and no other (row E29).
+  if (options.devices.empty())
+    if (auto interface = interface_of(one.bind); !interface.empty())
+      options.devices.push_back(interface);
+  options.connect_deadline = std::chrono::milliseconds{settings.deadlines.connect_ms};
+  return transport::make_ucx_transport(options);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,39 @@
+#pragma once
+// The rank: owns a shard of the weights, its share of the state, and its phase. Lives on its own
+// reactor, and is that thread: it drives its wires and its arithmetic.
+
+#include "actors/board.hpp"
+#include "actors/messages.hpp"
+#include "actors/neighbours.hpp"
+#include "actors/reactor.hpp"
+#include "compute/device.hpp"
+#include "compute/model.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace troupe::actors {
+
+/// What a rank is given at birth. Pointers outlive it.
+struct rank_setup {
+  rank_id rank{};
+  std::shared_ptr<const compute::model> model;
+  dtype hold = dtype::f32;
+  dtype wire = dtype::f32;
+  std::size_t max_rows = 1; ///< Of one step.
+  std::string device = "cpu";
+  compute::device_options device_options;
+  std::chrono::milliseconds step_deadline{};
+  std::chrono::milliseconds connect_deadline{};
+  rank_board* board = nullptr;
+  neighbours* here = nullptr;
+  transport::transport* wires = nullptr;
+  reactor* home = nullptr;
+  node_actor node; ///< Hears rank_loaded, rank_joined and rank_fault.
+};
+
+/// Spawns a rank on its reactor; call it on the reactor's thread before run().
+rank_actor spawn_rank(caf::actor_system& system, rank_setup setup);
+
+} // namespace troupe::actors

@@ -1,0 +1,302 @@
+// A pass through a rank: step -> rows -> begin, enter -> units -> leave -> finish, send. Each part
+// is one message of the rank to itself, so that fences and questions get their turn in between.
+
+#include "actors/rank_state.hpp"
+#include "compute/sampler.hpp"
+#include "compute/weights/convert.hpp"
+
+#include <fmt/core.h>
+
+#include <xxhash.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+namespace {
+
+compute::sampling unpack(const sampling_choice& wish) {
+  compute::sampling made;
+  made.temperature = wish.temperature;
+  made.top_k = wish.top_k;
+  made.top_p = wish.top_p;
+  made.min_p = wish.min_p;
+  made.repetition_penalty = wish.repetition_penalty;
+  made.frequency_penalty = wish.frequency_penalty;
+  made.presence_penalty = wish.presence_penalty;
+  made.seed = wish.seed;
+  return made;
+}
+
+std::uint64_t nanoseconds(std::chrono::steady_clock::duration span) {
+  return static_cast<std::uint64_t>(
+    std::chrono::duration_cast<std::chrono::nanoseconds>(span).count());
+}
+
+std::uint64_t schema_hash(const compute::boundary_schema& schema) {
+  return XXH3_64bits(schema.identity.data(), schema.identity.size());
+}
+
+} // namespace
+
+void rank_state::release(const std::vector<slot_id>& slots) {
+  for (const auto slot : slots)
+    slots_.erase(slot);
+}
+
+result<compute::batch> rank_state::make_batch(const step_plan& plan) {
+  compute::batch rows;
+  std::uint32_t row = 0;
+  for (const auto& entry : plan.entries) {
+    if (!entry.pages.empty()) {
+      for (const auto page : entry.pages)
+        if (number(page) >= assignment_.pages)
+          return error{
+            errc::contract_violation,
+            fmt::format(
+              "step {} names page {} of {}", number(plan.step), number(page), assignment_.pages)};
+      slots_[entry.slot] = slot{entry.pages, 0};
+    }
+    const auto found = slots_.find(entry.slot);
+    if (found == slots_.end())
+      return error{errc::contract_violation,
+                   fmt::format("step {} names slot {}, which was never introduced",
+                               number(plan.step),
+                               number(entry.slot))};
+    if (entry.count == 0 || entry.position > found->second.length)
+      return error{errc::contract_violation,
+                   fmt::format("step {} brings {} tokens of slot {} at position {}, but {} are in "
+                               "the state",
+                               number(plan.step),
+                               entry.count,
+                               number(entry.slot),
+                               entry.position,
+                               found->second.length)};
+    compute::sequence_rows part;
+    part.pages = found->second.pages;
+    part.first_row = row;
+    part.position = entry.position;
+    part.count = entry.count;
+    part.wants_output = entry.has(step_entry::wants_output);
+    row += entry.count;
+    rows.sequences.push_back(std::move(part));
+  }
+  return rows;
+}
+
+void rank_state::begin_with_tokens(const step_tokens& message) {
+  step_ = message.plan;
+  if (message.tokens.size() != step_.rows()) {
+    give_up(rank_input::pass_failed,
+            {errc::contract_violation,
+             fmt::format("step {} has {} rows but brings {} tokens",
+                         number(step_.step),
+                         step_.rows(),
+                         message.tokens.size())});
+    return;
+  }
+  begin(compute::token_input{message.tokens});
+}
+
+void rank_state::expect_rows(const step_rows& message) {
+  step_ = message.plan;
+}
+
+result<compute::buffer> rank_state::from_wire(const partition_input& message,
+                                              const compute::buffer& tensor) {
+  const auto& schema = setup.model->boundary();
+  const auto type = static_cast<dtype>(message.type);
+  if (message.step != step_.step)
+    return error{errc::contract_violation,
+                 fmt::format("the rows of step {} arrived where those of step {} were due",
+                             number(message.step),
+                             number(step_.step))};
+  if (type != setup.wire)
+    return error{errc::mismatch,
+                 fmt::format("a boundary in {} arrived where {} was agreed on",
+                             to_string(type),
+                             to_string(setup.wire))};
+  const compute::offered_tensor offered{
+    schema.primary.role, schema.primary.type, {message.rows, message.columns}};
+  const auto identity = message.schema == schema_hash(schema) ? std::string_view{schema.identity}
+                                                              : std::string_view{"another schema"};
+  if (auto admitted =
+        compute::admit_boundary(schema, identity, {&offered, 1}, message.rows, setup.max_rows);
+      !admitted)
+    return admitted.error();
+  if (message.rows != step_.rows())
+    return error{
+      errc::contract_violation,
+      fmt::format(
+        "step {} has {} rows, its boundary {}", number(step_.step), step_.rows(), message.rows)};
+  const auto elements = std::size_t{message.rows} * message.columns;
+  if (tensor.size() != elements * size_of(type))
+    return error{errc::contract_violation,
+                 fmt::format("a boundary of {} x {} {} has {} bytes",
+                             message.rows,
+                             message.columns,
+                             to_string(type),
+                             tensor.size())};
+  if (type == dtype::f32)
+    return tensor;
+  auto wide = compute::buffer::allocate(elements * sizeof(float));
+  if (!wide)
+    return wide.error();
+  compute::convert_to_f32(tensor.data(), type, wide->as<float>());
+  return std::move(*wide);
+}
+
+result<compute::buffer> rank_state::to_wire(const compute::buffer& hidden) const {
+  if (setup.wire == dtype::f32)
+    return hidden;
+  const auto values = hidden.as<float>();
+  auto narrow = compute::buffer::allocate(values.size() * size_of(setup.wire));
+  if (!narrow)
+    return narrow.error();
+  auto out = narrow->as<std::uint16_t>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    out[i] = static_cast<std::uint16_t>(compute::convert_from_f32(values[i], setup.wire));
+  return std::move(*narrow);
+}
+
+void rank_state::begin_with_rows(const partition_input& message, const compute::buffer& tensor) {
+  auto hidden = from_wire(message, tensor);
+  if (!hidden) {
+    give_up(rank_input::pass_failed, hidden.error());
+    return;
+  }
+  begin(compute::hidden_input{std::move(*hidden)});
+}
+
+void rank_state::begin(const compute::partition_input& input) {
+  pass_begin_ = clock::now();
+  rank_board::add(setup.board->wait_ns, nanoseconds(pass_begin_ - pass_end_));
+  rank_board::set(setup.board->step, number(step_.step));
+  release(step_.released);
+  auto rows = make_batch(step_);
+  if (!rows) {
+    give_up(rank_input::pass_failed, rows.error());
+    return;
+  }
+  constexpr std::size_t first_local_ordinal = 0;
+  auto begun = partition_->begin(input, std::move(*rows), state_, first_local_ordinal);
+  if (begun)
+    begun = partition_->enter();
+  if (!begun) {
+    give_up(rank_input::pass_failed, begun.error());
+    return;
+  }
+  compute_ns_ = nanoseconds(clock::now() - pass_begin_);
+  self_->send(rank_actor{self_}, unit_due{step_.step});
+}
+
+void rank_state::run_unit() {
+  const auto unit = partition_->next_unit();
+  if (!unit) {
+    self_->send(rank_actor{self_}, group_leave{step_.step});
+    return;
+  }
+  const auto begin = clock::now();
+  if (auto ran = partition_->forward_unit(*unit); !ran) {
+    give_up(rank_input::pass_failed, ran.error());
+    return;
+  }
+  compute_ns_ += nanoseconds(clock::now() - begin);
+  if (partition_->next_unit())
+    self_->send(rank_actor{self_}, unit_due{step_.step});
+  else
+    self_->send(rank_actor{self_}, group_leave{step_.step});
+}
+
+void rank_state::leave_group() {
+  if (auto left = partition_->leave(); !left) {
+    give_up(rank_input::pass_failed, left.error());
+    return;
+  }
+  self_->send(rank_actor{self_}, pass_finish{step_.step});
+}
+
+void rank_state::finish_pass() {
+  const auto begin = clock::now();
+  auto output = partition_->finish(partition_->record().owns_output);
+  if (!output) {
+    give_up(rank_input::pass_failed, output.error());
+    return;
+  }
+  compute_ns_ += nanoseconds(clock::now() - begin);
+  for (const auto& entry : step_.entries)
+    slots_.at(entry.slot).length = entry.position + entry.count;
+  if (auto* boundary = std::get_if<compute::boundary_output>(&*output))
+    send_boundary(*boundary);
+  else
+    send_choices(std::get<compute::final_output>(*output));
+  count_pass();
+}
+
+void rank_state::send_boundary(const compute::boundary_output& output) {
+  auto payload = to_wire(output.hidden);
+  if (!payload) {
+    give_up(rank_input::pass_failed, payload.error());
+    return;
+  }
+  partition_input message;
+  message.epoch = epoch_;
+  message.step = step_.step;
+  message.rows = step_.rows();
+  message.columns = static_cast<std::uint32_t>(setup.model->shape().hidden);
+  message.type = static_cast<std::uint8_t>(setup.wire);
+  message.schema = schema_hash(setup.model->boundary());
+  rank_board::add(setup.board->boundary_frames, 1);
+  rank_board::add(setup.board->boundary_bytes, payload->size() + transport::frame_header_bytes);
+  self_->send(*next_, message, std::move(*payload));
+}
+
+void rank_state::send_choices(compute::final_output& output) {
+  if (assignment_.tensor != 0)
+    return; // rule 33: one rank of the stage publishes
+  step_output message;
+  message.epoch = epoch_;
+  message.step = step_.step;
+  const auto vocabulary = setup.model->shape().vocabulary;
+  auto logits = output.logits.as<float>();
+  std::size_t row = 0;
+  for (const auto& entry : step_.entries) {
+    if (!entry.has(step_entry::wants_output))
+      continue;
+    token_choice choice;
+    choice.slot = entry.slot;
+    auto values = logits.subspan(row * vocabulary, vocabulary);
+    if (entry.has(step_entry::wants_digest))
+      choice.digest = XXH3_64bits(values.data(), values.size_bytes());
+    auto chosen =
+      output.finite[row]
+        ? compute::sample(
+          values, unpack(entry.sampling), entry.history, entry.position + entry.count)
+        : result<compute::choice>{error{errc::compute_error, "the logits are not finite numbers"}};
+    if (chosen) {
+      choice.token = chosen->token;
+      choice.logprob = chosen->logprob;
+    } else {
+      log::warn("rank {} epoch {} step {} slot {}: {}",
+                number(setup.rank),
+                number(epoch_),
+                number(step_.step),
+                number(entry.slot),
+                chosen.error().what);
+      choice.code = static_cast<std::uint8_t>(static_cast<std::uint8_t>(chosen.error().code) + 1);
+    }
+    message.choices.push_back(choice);
+    ++row;
+  }
+  self_->send(*conductor_, std::move(message));
+}
+
+void rank_state::count_pass() {
+  auto& board = *setup.board;
+  pass_end_ = clock::now();
+  rank_board::add(board.steps, 1);
+  rank_board::add(board.rows, step_.rows());
+  rank_board::add(board.compute_ns, compute_ns_);
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,111 @@
+#pragma once
+// What a rank knows. One door changes its phase (step); the parts of a pass are in rank_pass.cpp,
+// loading and epochs in rank.cpp.
+
+#include "actors/group.hpp"
+#include "actors/rank.hpp"
+#include "compute/partition.hpp"
+#include "config/log.hpp"
+
+#include <map>
+#include <variant>
+
+namespace troupe::actors {
+
+class rank_state {
+public:
+  static inline const char* name = "rank";
+  using self_pointer = rank_actor::stateful_pointer<rank_state>;
+
+  /// The only door: refuses a stale epoch, looks the input up, logs the transition, enters, acts.
+  /// `epoch` is nothing for inputs that belong to no epoch.
+  template <class Act>
+  caf::result<void> step(rank_input input, std::optional<epoch_id> epoch, Act act) {
+    if (epoch && *epoch != epoch_) {
+      rank_board::add(setup.board->stale_frames, 1);
+      return caf::unit;
+    }
+    const auto& cell = rank_phases.at(phase_, input);
+    switch (cell.what) {
+    case verdict::hold: return caf::skip;
+    case verdict::drop: return caf::unit;
+    case verdict::refuse: refuse(input); return caf::unit;
+    case verdict::go: break;
+    }
+    enter(input, cell.next);
+    act();
+    return caf::unit;
+  }
+
+  void start(self_pointer actor, rank_setup given);
+
+  // Inputs, each behind step().
+  void load(const shard_assignment& what);
+  void join(const epoch_plan& plan);
+  void look_for_peers();
+  void serve();
+  void begin_with_tokens(const step_tokens& message);
+  void expect_rows(const step_rows& message);
+  void begin_with_rows(const partition_input& message, const compute::buffer& tensor);
+  void release(const std::vector<slot_id>& slots);
+  void run_unit();
+  void leave_group();
+  void finish_pass();
+  void lose_peer(const peer_down& message);
+  void end_epoch(const fence& message);
+  void stop();
+
+  rank_setup setup;
+
+private:
+  struct slot {
+    std::vector<page_id> pages;
+    std::uint32_t length = 0; ///< Positions in the state: the checkpoint of the next pass.
+  };
+
+  using clock = std::chrono::steady_clock;
+
+  void enter(rank_input input, rank_phase next);
+  void refuse(rank_input input);
+  void give_up(rank_input input, const error& why);
+  result<void> load_shard(const shard_assignment& what);
+  result<void> connect_neighbours(const epoch_plan& plan);
+  rank_id neighbour(std::uint32_t stage, std::uint32_t tensor) const;
+  const rank_address& address_of(rank_id rank) const;
+  void report_loaded(std::uint64_t load_us);
+
+  result<compute::batch> make_batch(const step_plan& plan);
+  void begin(const compute::partition_input& input);
+  result<compute::buffer> from_wire(const partition_input& message, const compute::buffer& tensor);
+  result<compute::buffer> to_wire(const compute::buffer& hidden) const;
+  void send_boundary(const compute::boundary_output& output);
+  void send_choices(compute::final_output& output);
+  void take_frame(transport::peer_key from, transport::frame&& received);
+  void count_wires();
+  void count_pass();
+
+  self_pointer self_ = nullptr;
+  rank_phase phase_ = rank_phase::empty;
+  epoch_id epoch_{};
+
+  std::unique_ptr<compute::device> device_;
+  tensor_group group_;
+  std::optional<transport::shared_segment> segment_; ///< Of the group, where this rank made it.
+  std::unique_ptr<compute::partition> partition_;
+  compute::partition_state state_;
+  shard_assignment assignment_;
+
+  epoch_plan plan_;
+  std::vector<transport::peer_key> awaited_; ///< Neighbours that have not proved themselves yet.
+  clock::time_point join_until_;
+  std::optional<rank_actor> next_;
+  std::optional<conductor_actor> conductor_;
+
+  std::map<slot_id, slot> slots_;
+  step_plan step_; ///< Of the current pass.
+  clock::time_point pass_begin_;
+  clock::time_point pass_end_ = clock::now();
+  std::uint64_t compute_ns_ = 0; ///< Of the current pass.
+};
+
+} // namespace troupe::actors

@@ -1,0 +1,137 @@
+#pragma once
+// The schedule: which rows go into the next step. Continuous batching: sequences join and leave at
+// step borders, prompts are cut into chunks that ride along with decode rows, and as many steps are
+// in flight as there are stages. Pure bookkeeping: no actor, no clock, no wire; one owner.
+//
+// A sequence reserves every page that it may come to need before its first step, so no step ever
+// runs out of state; what does not fit waits in order. Contract rules 39, 52, 60, 61.
+
+#include "actors/messages/steps.hpp"
+#include "actors/page_pool.hpp"
+#include "config/result.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace troupe::actors {
+
+struct schedule_limits {
+  std::size_t context = 0;       ///< Tokens of one sequence at most.
+  std::size_t max_sequences = 1; ///< Live at once.
+  std::size_t max_queue = 1;     ///< Waiting.
+  std::size_t max_rows = 1;      ///< Rows of one step.
+  std::size_t prefill_chunk = 1; ///< Rows of one prompt in one step.
+  std::size_t micro_batches = 1; ///< Steps in flight.
+  std::size_t pages = 0;         ///< On every rank.
+};
+
+/// A request as the schedule sees it.
+struct sequence_wish {
+  request_id id{};
+  std::vector<token_id> prompt; ///< At least one token.
+  std::size_t max_tokens = 0;   ///< New tokens at most, at least 1.
+  sampling_choice sampling;
+  std::vector<token_id> end_tokens; ///< Any of these ends it; empty = go on to max_tokens.
+  bool with_digests = false;
+};
+
+enum class sequence_end : std::uint8_t { none, end_token, length, failed };
+
+/// One token that a committed step gave a sequence.
+struct committed_token {
+  request_id id{};
+  token_id token = 0;
+  float logprob = 0;
+  std::uint64_t digest = 0;
+  sequence_end ended = sequence_end::none;
+  std::uint8_t code = 0; ///< With `failed`: troupe::errc.
+};
+
+struct next_step {
+  step_plan plan;
+  std::vector<token_id> tokens; ///< One a row, for the ranks that own input.
+};
+
+class schedule {
+public:
+  explicit schedule(const schedule_limits& limits);
+
+  /// Queues a request. Errors: invalid_argument (empty prompt, nothing to write, too long for the
+  /// context or for all pages: both numbers), overloaded (the queue is full).
+  result<void> submit(sequence_wish wish);
+
+  /// The next step, if the number of steps in flight allows one and there is something to run.
+  std::optional<next_step> plan_step(epoch_id epoch);
+
+  /// A step's outcome. An output that does not belong to the oldest step in flight, or does not
+  /// match its entries, is contract_violation (the wires keep order, so this is a fault of the
+  /// sender).
+  result<std::vector<committed_token>> commit(const step_output& output);
+
+  /// Withdraws a request; what it has in flight is discarded when it arrives. False when unknown.
+  bool cancel(request_id id);
+
+  /// Slots that ended since the last step and that no step has carried to the ranks yet. Empty when
+  /// a step is due that will carry them.
+  std::vector<slot_id> take_idle_releases();
+
+  /// Every request, waiting or running, withdrawn at once, in order of arrival (a fault). The
+  /// schedule is as new afterwards.
+  std::vector<request_id> clear();
+
+  std::size_t waiting() const noexcept { return waiting_.size(); }
+
+  std::size_t running() const noexcept { return live_.size(); }
+
+  std::size_t steps_in_flight() const noexcept { return in_flight_.size(); }
+
+  std::uint64_t steps_planned() const noexcept { return next_step_ - 1; }
+
+  const page_pool& pages() const noexcept { return pages_; }
+
+  const schedule_limits& limits() const noexcept { return limits_; }
+
+private:
+  struct sequence {
+    sequence_wish wish;
+    std::vector<token_id> tokens; ///< Prompt and committed answer.
+    std::size_t planned = 0;      ///< Positions given to steps so far.
+    bool output_in_flight = false;
+    std::size_t steps_in_flight = 0;
+    bool cancelled = false;
+    bool introduced = false; ///< Its pages have been told to the ranks.
+    slot_id slot{};
+    std::vector<page_id> pages;
+
+    bool decoding() const { return planned + 1 >= tokens.size() && planned >= wish.prompt.size(); }
+  };
+
+  struct flight {
+    step_id step{};
+    std::vector<slot_id> outputs; ///< Slots that this step gives a token to, in order.
+    std::vector<slot_id> touched; ///< All slots with rows in it.
+  };
+
+  void admit();
+  void add_decode_rows(next_step& step, flight& record);
+  void add_prompt_rows(next_step& step, flight& record);
+  void add_entry(next_step& step, flight& record, sequence& which, std::size_t count);
+  committed_token take_token(sequence& which, const token_choice& choice);
+  void release(slot_id slot);
+
+  schedule_limits limits_;
+  page_pool pages_;
+  std::deque<sequence_wish> waiting_;
+  std::map<slot_id, sequence> live_;
+  std::vector<slot_id> order_;      ///< Live slots by admission.
+  std::vector<slot_id> free_slots_; ///< The next one is at the back.
+  std::vector<slot_id> released_;   ///< Not yet told to the ranks.
+  std::deque<flight> in_flight_;
+  std::uint64_t next_step_ = 1;
+  std::size_t turn_ = 0; ///< Where the round of decode rows goes on.
+};
+
+} // namespace troupe::actors
