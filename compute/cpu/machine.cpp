@@ -1,7 +1,5 @@
 #include "compute/cpu/machine.hpp"
 
-#include "compute/cpu/execution.hpp"
-
 #include <algorithm>
 #include <numeric>
 
@@ -74,54 +72,79 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// Amount per second of the best of the passes that fit the duration; pass() gives the amount.
+constexpr std::size_t read_at_once = std::size_t{4} << 20; // Floats of all threads.
+constexpr std::size_t steps_at_once = std::size_t{1} << 17;
+
+double seconds_since(steady::time_point start) {
+  return std::chrono::duration<double>(steady::now() - start).count();
+}
+
+/// Rates of passes until the time is over, ascending.
 template <class Pass>
-double best_rate(std::chrono::milliseconds duration, const Pass& pass) {
-  double best = 0.0;
+std::vector<double> sorted_rates(std::chrono::milliseconds duration, const Pass& pass) {
+  std::vector<double> rates;
   const auto end = steady::now() + duration;
-  do {
-    const auto start = steady::now();
-    const double amount = pass();
-    const std::chrono::duration<double> taken = steady::now() - start;
-    best = std::max(best, amount / taken.count());
-  } while (steady::now() < end);
-  return best;
+  do
+    rates.push_back(pass());
+  while (steady::now() < end);
+  std::sort(rates.begin(), rates.end());
+  return rates;
 }
 
 } // namespace
 
-result<machine_figures> measure_machine(const device_options& threads,
-                                        const measure_options& options) {
+result<machine_probe> machine_probe::make(const device_options& threads, std::size_t read_region) {
   auto team = thread_team::start(threads);
   if (!team)
     return team.error();
-  auto region = map_memory(options.read_region, "the region for measuring the read bandwidth");
+  auto region = map_memory(read_region, "the region for measuring the read bandwidth");
   if (!region)
     return region.error();
   const auto values = region->as<float>();
-  const auto size = (*team)->size();
-  std::vector<float> answers(size * 16, 1e-3f); // One cache line a thread.
-  (*team)->run([&](std::size_t thread) {
-    const auto share = split_part(values.size(), size, thread);
+  auto on = std::make_unique<execution>(std::move(*team));
+  on->run(values.size(), [&](std::size_t thread, std::size_t count) {
+    const auto share = split_part(values.size(), count, thread);
     std::fill(values.begin() + share.begin, values.begin() + share.end, 1e-3f);
   });
-  machine_figures figures{.threads = size, .read_region = region->size()};
-  figures.read_bytes_per_second = best_rate(options.duration, [&] {
-    (*team)->run([&](std::size_t thread) {
-      const auto share = split_part(values.size(), size, thread);
-      answers[thread * 16] =
-        HWY_DYNAMIC_DISPATCH(read_all)(values.data() + share.begin, share.size());
-    });
-    return static_cast<double>(region->size());
+  return machine_probe(std::move(on), std::move(*region));
+}
+
+double machine_probe::read_rate() {
+  const auto values = region_.as<float>();
+  const auto count = std::min(read_at_once, values.size());
+  if (next_ + count > values.size())
+    next_ = 0;
+  const auto start = steady::now();
+  on_->run(count, [&](std::size_t thread, std::size_t members) {
+    const auto share = split_part(count, members, thread);
+    answers_[thread * 16] =
+      HWY_DYNAMIC_DISPATCH(read_all)(values.data() + next_ + share.begin, share.size());
   });
-  std::vector<double> done(size * 8, 0.0);
-  figures.flops_per_second = best_rate(options.duration, [&] {
-    (*team)->run([&](std::size_t thread) {
-      done[thread * 8] = HWY_DYNAMIC_DISPATCH(multiply_add)(1 << 18, &answers[thread * 16]);
-    });
-    return std::accumulate(done.begin(), done.end(), 0.0);
+  next_ += count;
+  return static_cast<double>(count * sizeof(float)) / seconds_since(start);
+}
+
+double machine_probe::flop_rate() {
+  std::vector<double> done(threads() * 8, 0.0); // A cache line a thread.
+  const auto start = steady::now();
+  on_->run(steps_at_once, [&](std::size_t thread, std::size_t) {
+    done[thread * 8] = HWY_DYNAMIC_DISPATCH(multiply_add)(steps_at_once, &answers_[thread * 16]);
   });
-  return figures;
+  return std::accumulate(done.begin(), done.end(), 0.0) / seconds_since(start);
+}
+
+result<machine_figures> measure_machine(const device_options& threads,
+                                        const measure_options& options) {
+  auto probe = machine_probe::make(threads, options.read_region);
+  if (!probe)
+    return probe.error();
+  const auto reads = sorted_rates(options.duration, [&] { return probe->read_rate(); });
+  const auto flops = sorted_rates(options.duration, [&] { return probe->flop_rate(); });
+  return machine_figures{.threads = probe->threads(),
+                         .read_bytes_per_second = reads[reads.size() / 2],
+                         .flops_per_second = flops[flops.size() / 2],
+                         .best_read_bytes_per_second = reads.back(),
+                         .best_flops_per_second = flops.back()};
 }
 
 } // namespace troupe::compute::cpu

@@ -23,8 +23,9 @@
 
 namespace troupe::compute::cpu {
 
-/// Input columns of a block: its 32 lanes of f32 weights fill 32 KiB.
-inline constexpr std::size_t block_columns = 256;
+/// Input columns of a block: its 32 lanes of f32 weights (16 KiB) stay in the
+/// first-level cache beside a tile's rows of x.
+inline constexpr std::size_t block_columns = 128;
 /// Distance between the rows of a block of x; not a power of two, which would put all rows of a
 /// tile into one set of the first-level cache.
 inline constexpr std::size_t block_stride = block_columns + 16;
@@ -69,7 +70,7 @@ void finish_panel(const matmul_job& job, std::size_t panel, const float* sums) {
 /// rows; where those are not a whole panel, blocks of it pass through the first-level cache.
 template <class Weight, std::size_t Vectors>
 void stream_panels(const matmul_job& job, range panels) {
-  constexpr std::size_t ahead = 2048;
+  constexpr std::size_t ahead = 4096;
   static constexpr auto tiles = make_tiles<Weight, Vectors, ahead>();
   constexpr auto pass_lanes = Vectors * lane_count;
   const auto block = pass_lanes == panel_width ? job.columns() : block_columns;
@@ -122,6 +123,10 @@ void multiply_panels(const matmul_job& job, range panels, float* sums) {
       const auto count = std::min(block_columns, job.columns() - begin);
       for (auto panel = group; panel < end; ++panel) {
         const auto* weights = reinterpret_cast<const Weight*>(job.weights->panel(panel));
+        // The block after this one: of the next panel, or the next columns of the first panel.
+        const bool last = panel + 1 == end;
+        const auto* after = job.weights->panel(last ? group : panel + 1)
+                            + (last ? begin + block_columns : begin) * panel_width * sizeof(Weight);
         multiply(block_weights(weights + begin * panel_width, count, room),
                  panel_width,
                  count,
@@ -131,7 +136,8 @@ void multiply_panels(const matmul_job& job, range panels, float* sums) {
                  job.x.rows,
                  sums + (panel - group) * panel_sums,
                  panel_width,
-                 begin > 0);
+                 begin > 0,
+                 {after, count * panel_width * sizeof(Weight)});
       }
     }
     for (auto panel = group; panel < end; ++panel)

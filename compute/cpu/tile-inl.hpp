@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 HWY_BEFORE_NAMESPACE();
@@ -125,8 +126,15 @@ constexpr std::array<tile_function<Weight>, tile_rows> make_tiles() {
   (std::make_index_sequence<tile_rows>());
 }
 
+/// Asks for memory to be brought near, a cache line at a time.
+HWY_INLINE void fetch(const std::byte* from, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += 64)
+    hwy::Prefetch(from + i);
+}
+
 /// A product of any number of rows and lanes out of tiles: sums[r][lane] for lanes rounded up to
-/// whole tiles, so w and sums have that much readable (and sums writable) room.
+/// whole tiles, so w and sums have that much readable (and sums writable) room. Meanwhile `coming`,
+/// what will be needed next, is fetched, a part beside each tile of rows.
 HWY_INLINE void multiply(const float* w,
                          std::size_t w_stride,
                          std::size_t count,
@@ -136,9 +144,11 @@ HWY_INLINE void multiply(const float* w,
                          std::size_t rows,
                          float* sums,
                          std::size_t sums_stride,
-                         bool resume) {
+                         bool resume,
+                         std::span<const std::byte> coming = {}) {
   static constexpr auto tiles = make_tiles<float, tile_vectors, 0>();
   const auto row_tiles = (rows + tile_rows - 1) / tile_rows;
+  const auto fetched = coming.size() / row_tiles;
   for (std::size_t t = 0, first = 0; t < row_tiles; ++t) {
     // Tiles of nearly equal height: 13 rows are 7 + 6, not 12 + 1.
     const auto height = rows / row_tiles + (t < rows % row_tiles ? 1 : 0);
@@ -151,6 +161,7 @@ HWY_INLINE void multiply(const float* w,
                         sums + first * sums_stride + lane,
                         sums_stride,
                         resume);
+    fetch(coming.data() + t * fetched, fetched);
     first += height;
   }
 }
