@@ -1,8 +1,6 @@
 #include "actors/plan.hpp"
 
-#include "actors/host_network.hpp"
 #include "actors/stage_split.hpp"
-#include "compute/batch.hpp"
 
 #include <fmt/core.h>
 
@@ -11,8 +9,6 @@
 namespace troupe::actors {
 
 namespace {
-
-constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
 
 error at_key(const cluster_settings& settings,
              errc code,
@@ -52,6 +48,15 @@ result<void> check_sizes(const cluster_settings& settings, const compute::model&
                   fmt::format("the ranges end at layer {}, but the model has {} layers",
                               layers.back().end,
                               shape.layers));
+  for (std::size_t n = 0; n < settings.nodes.size() && !layers.empty(); ++n)
+    if (const auto key = fmt::format("node[{}].weight", n); settings.origins.contains(key))
+      return at_key(settings,
+                    errc::invalid_config,
+                    key,
+                    fmt::format("node '{}' has weight {}, which means nothing where "
+                                "parallel.layers says who gets which layers; remove one of them",
+                                settings.nodes[n].name,
+                                settings.nodes[n].weight));
   if (settings.model.context_tokens > shape.context)
     return at_key(settings,
                   errc::invalid_config,
@@ -90,78 +95,38 @@ scratch_bytes(const cluster_plan& plan, const rank_plan& rank, const compute::mo
   return floats * sizeof(float);
 }
 
-/// The budget of each node, and how many pages fit into all of them.
-result<void>
-fit_pages(const cluster_settings& settings, cluster_plan& plan, std::size_t memory_here) {
-  const auto per_sequence = pages_for(plan.context);
-  auto pages = per_sequence * plan.max_sequences;
-  std::size_t local_ranks = 0;
-  for (const auto& node : settings.nodes)
-    if (node.memory_bytes == 0 && memory_here > 0 && belongs_to_this_host(node.advertise))
-      local_ranks += node.ranks;
-  for (std::size_t n = 0; n < settings.nodes.size(); ++n) {
-    const auto& node = settings.nodes[n];
-    node_plan one;
-    one.node = n;
-    if (node.memory_bytes > 0) {
-      one.budget_bytes = node.memory_bytes;
-      one.budget_known = true;
-    } else if (memory_here > 0 && belongs_to_this_host(node.advertise)) {
-      one.budget_bytes = memory_here / local_ranks * node.ranks;
-      one.budget_known = true;
-    }
-    std::size_t fixed = 0;
-    std::size_t page = 0;
-    for (const auto& rank : plan.ranks) {
-      if (rank.node != n)
-        continue;
-      fixed += rank.weight_bytes + rank.scratch_bytes;
-      page += rank.shard.kv_page_bytes;
-      if (settings.state.memory_bytes > 0 && rank.shard.kv_page_bytes > 0)
-        pages =
-          std::min<std::size_t>(pages, settings.state.memory_bytes / rank.shard.kv_page_bytes);
-    }
-    if (one.budget_known && page > 0)
-      pages = std::min(pages, one.budget_bytes > fixed ? (one.budget_bytes - fixed) / page : 0);
-    if (pages < per_sequence) {
-      const bool by_state =
-        settings.state.memory_bytes > 0 && one.budget_bytes >= fixed + per_sequence * page;
-      const auto key = by_state                ? std::string{"state.memory"}
-                       : node.memory_bytes > 0 ? fmt::format("node[{}].memory", n)
-                                               : std::string{"model.context"};
-      return at_key(
-        settings,
-        errc::out_of_memory,
-        key,
-        fmt::format("node '{}' does not hold one sequence of {} tokens: weights and "
-                    "scratch take {:.3f} GiB, its state {:.3f} GiB, and {:.3f} GiB are "
-                    "there; a smaller model.context, more memory or more ranks would "
-                    "work",
-                    node.name,
-                    plan.context,
-                    static_cast<double>(fixed) / gibibyte,
-                    static_cast<double>(per_sequence * page) / gibibyte,
-                    static_cast<double>(by_state ? settings.state.memory_bytes : one.budget_bytes)
-                      / gibibyte));
-    }
-    plan.nodes.push_back(one);
+result<rank_plan> plan_rank(const cluster_plan& plan,
+                            const compute::model& model,
+                            const rank_placement& place,
+                            const coordinates& where) {
+  const auto& shape = model.shape();
+  rank_plan rank;
+  rank.rank = place.rank;
+  rank.node = number(place.node);
+  rank.index_in_node = place.index_in_node;
+  rank.where = where;
+  rank.record.units = plan.stages[where.pipeline];
+  rank.record.owns_input = where.pipeline == 0;
+  rank.record.owns_output = where.pipeline + 1 == plan.sizes.pipeline;
+  rank.record.tensor_rank = where.tensor;
+  rank.record.tensor_size = plan.sizes.tensor;
+  auto shard = model.estimate(rank.record, plan.hold);
+  if (!shard)
+    return shard.error();
+  rank.shard = *std::move(shard);
+  rank.weight_bytes = rank.shard.held_bytes;
+  rank.scratch_bytes = scratch_bytes(plan, rank, shape);
+  if (plan.sizes.tensor > 1) {
+    const auto sums = 2 * rank.record.units.size() + (rank.record.owns_input ? 1 : 0);
+    rank.reduce_row_bytes = sums * shape.hidden * sizeof(float);
+    rank.gather_row_bytes = rank.record.owns_output ? shape.vocabulary * sizeof(float) : 0;
   }
-  plan.pages = pages;
-  for (auto& rank : plan.ranks) {
-    rank.state_bytes = pages * rank.shard.kv_page_bytes;
-    plan.nodes[rank.node].needed_bytes += rank.weight_bytes + rank.state_bytes + rank.scratch_bytes;
-  }
-  return {};
+  return rank;
 }
 
 } // namespace
 
-std::size_t pages_for(std::size_t tokens) {
-  return (tokens + compute::kv_page_tokens - 1) / compute::kv_page_tokens;
-}
-
-result<cluster_plan>
-make_plan(const cluster_settings& settings, const compute::model& model, std::size_t memory_here) {
+result<cluster_plan> lay_out(const cluster_settings& settings, const compute::model& model) {
   if (auto fits = check_sizes(settings, model); !fits)
     return fits.error();
   auto map = topology::make({.data = settings.parallel.data,
@@ -180,28 +145,20 @@ make_plan(const cluster_settings& settings, const compute::model& model, std::si
   const auto places = place_ranks(settings);
   plan.stages = stages_of(settings, model, places, plan.hold);
   for (const auto& place : places) {
-    rank_plan rank;
-    rank.rank = place.rank;
-    rank.node = number(place.node);
-    rank.index_in_node = place.index_in_node;
-    rank.where = *map->locate(place.rank);
-    rank.record.units = plan.stages[rank.where.pipeline];
-    rank.record.owns_input = rank.where.pipeline == 0;
-    rank.record.owns_output = rank.where.pipeline + 1 == plan.sizes.pipeline;
-    rank.record.tensor_rank = rank.where.tensor;
-    rank.record.tensor_size = plan.sizes.tensor;
-    auto shard = model.describe(rank.record, plan.hold);
-    if (!shard)
-      return with_context(fmt::format("rank {}", number(place.rank)), shard.error());
-    rank.shard = std::move(*shard);
-    rank.weight_bytes = rank.shard.held_bytes;
-    rank.scratch_bytes = scratch_bytes(plan, rank, shape);
-    if (plan.sizes.tensor > 1)
-      plan.reduce_row_bytes = std::max(plan.reduce_row_bytes,
-                                       2 * rank.record.units.size() * shape.hidden * sizeof(float));
-    plan.ranks.push_back(std::move(rank));
+    auto rank = plan_rank(plan, model, place, *map->locate(place.rank));
+    if (!rank)
+      return with_context(fmt::format("rank {}", number(place.rank)), rank.error());
+    plan.ranks.push_back(*std::move(rank));
   }
-  if (auto fits = fit_pages(settings, plan, memory_here); !fits)
+  return plan;
+}
+
+result<cluster_plan>
+make_plan(const cluster_settings& settings, const compute::model& model, std::size_t memory_here) {
+  auto plan = lay_out(settings, model);
+  if (!plan)
+    return plan;
+  if (auto fits = fit_state(settings, *plan, memory_here); !fits)
     return fits.error();
   return plan;
 }

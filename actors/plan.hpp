@@ -21,17 +21,24 @@ struct rank_plan {
   coordinates where;
   compute::partition_record record;
   compute::shard_description shard;
-  std::size_t weight_bytes = 0;  ///< Held weights.
-  std::size_t state_bytes = 0;   ///< Attention memory for `pages` pages.
-  std::size_t scratch_bytes = 0; ///< Activations of a step, an upper bound.
+  std::size_t weight_bytes = 0;     ///< Held weights.
+  std::size_t state_bytes = 0;      ///< Attention memory for `pages` pages.
+  std::size_t scratch_bytes = 0;    ///< Activations of a step, an upper bound.
+  std::size_t reduce_row_bytes = 0; ///< What a row sums over the tensor group: 2 a layer, and the
+                                    ///< embedding. 0 where the group is the rank alone.
+  std::size_t gather_row_bytes = 0; ///< Logits of a row that wants output, gathered from the group.
+
+  std::size_t total_bytes() const { return weight_bytes + state_bytes + scratch_bytes; }
 };
 
 /// What one node needs, against what it has.
 struct node_plan {
   std::size_t node = 0;
-  std::size_t needed_bytes = 0;
+  std::size_t needed_bytes = 0; ///< Weights, scratch, and state for all pages of the plan.
+  std::size_t least_bytes = 0;  ///< The same with state for one sequence.
   std::size_t budget_bytes = 0; ///< From the file, or the host's memory when it is this host.
   bool budget_known = false;
+  bool is_here = false; ///< On this host.
 };
 
 struct cluster_plan {
@@ -44,16 +51,25 @@ struct cluster_plan {
   std::vector<range> stages;    ///< Layers of each stage.
   std::vector<rank_plan> ranks; ///< Ascending by rank.
   std::vector<node_plan> nodes;
-  std::size_t boundary_row_bytes = 0; ///< What one row carries over each boundary.
-  std::size_t reduce_row_bytes = 0; ///< What one row reduces in all per step and rank (2 a layer).
+  std::size_t boundary_row_bytes = 0; ///< What a row carries from a rank to the next stage's.
 };
 
-/// Works the plan out. Errors point at the key of the cluster file that cannot be met, say by how
-/// much, and which values would work: more stages than layers (A05), tensor above the number of
-/// heads (A01), a budget that does not hold weights and state (E19), a context for which state does
-/// not fit (B27), layer ranges that do not cover the model.
-/// `memory_here`: free bytes of this host, for nodes with an automatic budget that live here; 0 =
-/// do not check those.
+/// Works out who holds what, without regard to memory: `pages` and state bytes stay 0. Errors point
+/// at the key of the cluster file that cannot be met and say which values would work: more stages
+/// than layers (row A05), tensor above the number of heads (A01), layer ranges that do not cover
+/// the model, weights of nodes beside layer ranges (A17), a context beyond the model's. Ranks whose
+/// files are not on this host are planned from the description alone (B29).
+result<cluster_plan> lay_out(const cluster_settings& settings, const compute::model& model);
+
+/// Gives every rank the same number of pages: for as many sequences as asked for, or as many as
+/// fit. `memory_here`: free bytes of this host, for its nodes with an automatic budget; 0 = do not
+/// check those. Error out_of_memory, with what is needed and what is there, when one sequence does
+/// not fit (B27, E19): then the plan holds the pages of that one sequence, to show what would be
+/// needed.
+result<void>
+fit_state(const cluster_settings& settings, cluster_plan& plan, std::size_t memory_here);
+
+/// Both.
 result<cluster_plan>
 make_plan(const cluster_settings& settings, const compute::model& model, std::size_t memory_here);
 

@@ -75,15 +75,29 @@ public:
   const tensor_index& index() const override { return index_; }
 
   model_costs costs(dtype hold) const override;
-  result<shard_description> describe(const partition_record& record, dtype hold) const override;
+
+  result<shard_description> describe(const partition_record& record, dtype hold) const override {
+    return describe(record, hold, absent_files::refuse);
+  }
+
+  result<shard_description> estimate(const partition_record& record, dtype hold) const override {
+    return describe(record, hold, absent_files::assume);
+  }
+
   digest128 description_digest() const override;
   result<std::vector<fingerprint>> fingerprints() const override;
 
 private:
+  /// What of a file that is not here: an error, or taken to hold what most others do.
+  enum class absent_files : std::uint8_t { refuse, assume };
+
+  result<shard_description>
+  describe(const partition_record& record, dtype hold, absent_files absent) const;
   result<owned_tensor> describe_tensor(const parameter& which,
                                        const shard_ranges& ranges,
                                        const partition_record& record,
-                                       dtype hold) const;
+                                       dtype hold,
+                                       absent_files absent) const;
   result<void> check_record(const partition_record& record) const;
 
   std::filesystem::path folder_;
@@ -138,18 +152,18 @@ result<void> folder_model::check_record(const partition_record& record) const {
 result<owned_tensor> folder_model::describe_tensor(const parameter& which,
                                                    const shard_ranges& ranges,
                                                    const partition_record& record,
-                                                   dtype hold) const {
+                                                   dtype hold,
+                                                   absent_files absent) const {
   auto found = index_.find(which.name);
-  if (!found)
+  if (!found && (absent == absent_files::refuse || !index_.may_be_absent(which.name)))
     return found.error();
-  const auto& [stored, file] = **found;
   const auto part = cut_parameter(which, ranges);
   const auto elements = part.rows.size() * part.columns.size();
   owned_tensor owned{.name = which.name,
-                     .file = file,
+                     .file = found ? (*found)->file : "",
                      .rows = part.rows,
                      .columns = part.columns,
-                     .stored = *stored.type};
+                     .stored = found ? *(*found)->tensor.type : shape_.stored};
   owned.stored_bytes = elements * size_of(owned.stored);
   switch (design_->held_as(which, record)) {
   case architecture::holding::packed: owned.held_bytes = elements * size_of(hold); break;
@@ -159,7 +173,8 @@ result<owned_tensor> folder_model::describe_tensor(const parameter& which,
   return owned;
 }
 
-result<shard_description> folder_model::describe(const partition_record& record, dtype hold) const {
+result<shard_description>
+folder_model::describe(const partition_record& record, dtype hold, absent_files absent) const {
   if (auto valid = check_record(record); !valid)
     return valid.error();
   auto ranges = plan_shard(shape_, record.tensor_rank, record.tensor_size);
@@ -170,7 +185,7 @@ result<shard_description> folder_model::describe(const partition_record& record,
                           .ffn = ranges->ffn,
                           .vocabulary = ranges->vocabulary};
   for (const auto* which : local_parameters(design_->parameters(), design_->owned_by(record))) {
-    auto owned = describe_tensor(*which, *ranges, record, hold);
+    auto owned = describe_tensor(*which, *ranges, record, hold, absent);
     if (!owned)
       return owned.error();
     shard.stored_bytes += owned->stored_bytes;

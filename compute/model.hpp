@@ -104,6 +104,10 @@ public:
   /// unexpected, twice, or of a wrong shape (rule 7).
   virtual result<shard_description> describe(const partition_record& record, dtype hold) const = 0;
 
+  /// As describe, for planning the ranks of other nodes: a tensor in a file that is not here (row
+  /// B29) is taken to be stored as most are, and its `file` is empty.
+  virtual result<shard_description> estimate(const partition_record& record, dtype hold) const = 0;
+
   /// Digest of everything in config.json that results depend on and of the names and shapes of all
   /// tensors: equal on all ranks, whichever files they keep. Types and bytes are in fingerprints().
   virtual digest128 description_digest() const = 0;
