@@ -54,7 +54,7 @@ result<void> local_cluster::stop() {
   client_.reset();
   result<void> ended;
   if (nodes_)
-    ended = nodes_->stop(milliseconds(settings_.deadlines.drain_ms) + std::chrono::seconds(5));
+    ended = nodes_->stop(milliseconds(3 * settings_.deadlines.drain_ms) + std::chrono::seconds(5));
   nodes_.reset();
   if (!options_.run_folder.empty())
     actors::remove_run_folder(options_.run_folder);

@@ -1,12 +1,18 @@
 // The program `troupe`: reads the command line and calls one sub-command. The only file that knows
 // the command line's library.
 
+#include "actors/cli/bench.hpp"
 #include "actors/cli/command.hpp"
+#include "actors/cli/config.hpp"
+#include "actors/cli/doctor.hpp"
 #include "actors/cli/generate.hpp"
+#include "actors/cli/model.hpp"
 #include "actors/cli/node.hpp"
+#include "actors/cli/plan.hpp"
 #include "actors/cli/status.hpp"
 #include "actors/cli/up.hpp"
 #include "actors/cli/version.hpp"
+#include "transport/ucx/ucx_transport.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -144,6 +150,112 @@ void add_stop(CLI::App& app, action& chosen) {
   command->callback([=, &chosen] { chosen = [=] { return run_stop_command(*options); }; });
 }
 
+void add_plan(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<plan_options>();
+  auto* command =
+    add_command(app,
+                "plan",
+                "Show which rank would hold what, before anything is loaded",
+                "  troupe plan                                the demo\n"
+                "  troupe plan cluster.toml --svg plan.svg    and as a picture\n"
+                "  troupe plan cluster.toml --json --set parallel.tensor=2 | jq .nodes\n");
+  add_cluster(command, options->cluster);
+  command->add_flag("--json", options->json, "One JSON object");
+  command->add_option("--svg", options->svg, "Draw a picture into this file");
+  command->callback([=, &chosen] { chosen = [=] { return run_plan_command(*options); }; });
+}
+
+void add_config(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<config_options>();
+  auto* command = add_command(app,
+                              "config",
+                              "Show the effective settings, where each came from and why",
+                              "  troupe config cluster.toml\n"
+                              "  troupe config cluster.toml --set model.context=4096 --json\n");
+  add_cluster(command, options->cluster);
+  command->add_flag("--json", options->json, "One JSON array");
+  command->callback([=, &chosen] { chosen = [=] { return run_config_command(*options); }; });
+}
+
+void add_doctor(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<cluster_options>();
+  auto* command = add_command(app,
+                              "doctor",
+                              "Check this host for a cluster: a line each, and what to do",
+                              "  troupe doctor cluster.toml    on every host of the cluster\n");
+  add_cluster(command, *options);
+  command->callback([=, &chosen] { chosen = [=] { return run_doctor_command(*options); }; });
+}
+
+void add_bench(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<bench_options>();
+  auto* command = add_command(app,
+                              "bench",
+                              "One process on this machine against what the machine can do",
+                              "  troupe bench                  the machine alone\n"
+                              "  troupe bench --shape 110M     random weights of that shape\n"
+                              "  troupe bench DIR --dtype bf16 --threads 2 --json\n");
+  auto* folder =
+    command->add_option("DIR", options->folder, "A model")->check(CLI::ExistingDirectory);
+  command->add_option("--shape", options->shape, "110M or 1.1B, with random weights")
+    ->excludes(folder);
+  command->add_option("--dtype", options->hold, "Hold weights as f32, f16 or bf16");
+  command->add_option("--threads", options->threads, "0: the cores of this host");
+  command->add_option("--prompt", options->prompt, "Tokens of the prompt")->capture_default_str();
+  command->add_option("--steps", options->steps, "Tokens decoded after it")->capture_default_str();
+  command->add_flag("--json", options->json, "One JSON object");
+  command->add_flag("-q,--quiet", options->quiet, "No progress");
+  command->callback([=, &chosen] { chosen = [=] { return run_bench_command(*options); }; });
+}
+
+void add_model_random(CLI::App* model, action& chosen) {
+  auto options = std::make_shared<model_random_options>();
+  auto shape = std::make_shared<std::string>("custom");
+  auto* command = model->add_subcommand("random", "Write a model with seeded random weights");
+  auto& wanted = options->wanted;
+  command->add_option("DIR", options->folder, "The folder; made if it is not there")->required();
+  command->add_option("--shape", *shape, "110M, 1.1B, or custom: the sizes below")
+    ->capture_default_str();
+  command->add_option("--family", wanted.family, "llama, mistral, qwen2, qwen3")
+    ->capture_default_str();
+  command->add_option("--layers", wanted.layers)->capture_default_str();
+  command->add_option("--hidden", wanted.hidden)->capture_default_str();
+  command->add_option("--heads", wanted.heads)->capture_default_str();
+  command->add_option("--kv-heads", wanted.kv_heads)->capture_default_str();
+  command->add_option("--head-dim", wanted.head_dim, "0: hidden / heads")->capture_default_str();
+  command->add_option("--ffn", wanted.ffn)->capture_default_str();
+  command->add_option("--vocabulary", wanted.vocabulary)->capture_default_str();
+  command->add_option("--context", wanted.context)->capture_default_str();
+  command->add_flag("--tied", wanted.tied_head, "The head is the embedding");
+  command->add_option("--dtype", options->stored, "Store as f32, f16 or bf16")
+    ->capture_default_str();
+  command->add_option("--files", wanted.files, "Weight files")->capture_default_str();
+  command->add_option("--seed", wanted.seed)->capture_default_str();
+  command->add_option("--threads", options->threads, "0: the cores of this host");
+  command->add_flag("-q,--quiet", options->quiet, "No progress");
+  command->callback([=, &chosen] {
+    chosen = [=] {
+      if (auto known = apply_shape(*shape, options->wanted); !known)
+        return fail(known.error());
+      return run_model_random_command(*options);
+    };
+  });
+}
+
+void add_model(CLI::App& app, action& chosen) {
+  auto* command = add_command(app,
+                              "model",
+                              "Look at a model folder, or write one with random weights",
+                              "  troupe model inspect DIR\n"
+                              "  troupe model random --shape 110M /tmp/110M\n");
+  command->require_subcommand(1);
+  add_model_random(command, chosen);
+  auto folder = std::make_shared<std::filesystem::path>();
+  auto* inspect = command->add_subcommand("inspect", "What it is and holds, from its headers");
+  inspect->add_option("DIR", *folder, "The folder")->required()->check(CLI::ExistingDirectory);
+  inspect->callback([=, &chosen] { chosen = [=] { return run_model_inspect_command(*folder); }; });
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Troupe runs one language model across many ranks: processes, hosts, devices."};
   app.name("troupe");
@@ -159,6 +271,11 @@ int run(int argc, char** argv) {
   add_node(app, chosen);
   add_status(app, chosen);
   add_stop(app, chosen);
+  add_doctor(app, chosen);
+  add_bench(app, chosen);
+  add_model(app, chosen);
+  add_plan(app, chosen);
+  add_config(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& mistake) {
@@ -176,5 +293,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   troupe::cli::block_stop_signals();
+  troupe::transport::prepare_environment();
   return troupe::cli::run(argc, argv);
 }

@@ -133,6 +133,17 @@ result<std::string> describe_ranks(actors::cluster_client& client,
   return ranks_text(*status);
 }
 
+result<std::string> describe_state(actors::cluster_client& client,
+                                   std::chrono::milliseconds deadline) {
+  const auto status = client.status(deadline);
+  if (!status)
+    return status.error();
+  return fmt::format("{}, {}, {}",
+                     progress_text(*status),
+                     counted(status->nodes.size(), "node"),
+                     counted(status->ranks.size(), "rank"));
+}
+
 std::string status_text(const cluster_status& status) {
   const auto& conductor = status.conductor;
   std::string text = fmt::format("cluster {}: {}{}, epoch {}, up {:.1f} s\n",

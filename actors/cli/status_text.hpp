@@ -25,6 +25,10 @@ std::string ranks_text(const actors::cluster_status& status);
 result<std::string> describe_ranks(actors::cluster_client& client,
                                    std::chrono::milliseconds deadline);
 
+/// Phase, nodes and ranks of a cluster, in a few words.
+result<std::string> describe_state(actors::cluster_client& client,
+                                   std::chrono::milliseconds deadline);
+
 /// Everything, as tables.
 std::string status_text(const actors::cluster_status& status);
 

@@ -1,0 +1,121 @@
+#include "actors/cli/model.hpp"
+
+#include "actors/cli/command.hpp"
+#include "actors/cli/progress.hpp"
+#include "compute/batch.hpp"
+#include "compute/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace troupe::cli {
+
+namespace {
+
+std::string join(const std::vector<std::uint32_t>& numbers) {
+  std::string text;
+  for (const auto number : numbers)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", number);
+  return text.empty() ? "none" : text;
+}
+
+compute::partition_record whole(const compute::model_shape& shape) {
+  return {.units = {0, shape.layers}, .owns_input = true, .owns_output = true};
+}
+
+void print_model(const compute::model& model, const compute::shard_description& all) {
+  const auto& shape = model.shape();
+  fmt::print(
+    "{}: {}, stored as {}\n", model.folder().string(), shape.family, to_string(shape.stored));
+  fmt::print("layers {}, hidden {}, ffn {}, vocabulary {}, context {}\n",
+             shape.layers,
+             shape.hidden,
+             shape.ffn,
+             shape.vocabulary,
+             shape.context);
+  fmt::print("heads {} of {}, key/value heads {}, head tied to embedding: {}\n",
+             shape.heads,
+             shape.head_dim,
+             shape.kv_heads,
+             shape.tied_head ? "yes" : "no");
+  fmt::print("end tokens: {}\n", join(model.end_tokens()));
+  fmt::print("{}: {} on disk, {} held; state {} per {} positions\n",
+             counted(all.tensors.size(), "tensor"),
+             bytes_text(all.stored_bytes),
+             bytes_text(all.held_bytes),
+             bytes_text(all.kv_page_bytes),
+             compute::kv_page_tokens);
+  fmt::print("splits into at most {} pipeline stages of {} tensor ranks\n",
+             shape.layers,
+             model.max_tensor_size());
+  fmt::print("description digest {}\n", compute::to_string(model.description_digest()));
+}
+
+} // namespace
+
+result<dtype> parse_dtype(const std::string& name) {
+  for (const auto type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    if (to_string(type) == name)
+      return type;
+  }
+  return error{errc::invalid_argument,
+               fmt::format("no element type {}; f32, f16 and bf16 would work", name)};
+}
+
+result<void> apply_shape(const std::string& name, compute::random_model& wanted) {
+  if (name == "custom")
+    return {};
+  if (name == "110M") {
+    wanted.layers = 12;
+    wanted.hidden = 768;
+    wanted.heads = 12;
+    wanted.ffn = 2048;
+  } else if (name == "1.1B") {
+    wanted.layers = 22;
+    wanted.hidden = 2048;
+    wanted.heads = 32;
+    wanted.ffn = 5632;
+  } else {
+    return error{errc::invalid_argument,
+                 fmt::format("no shape {}; 110M, 1.1B and custom would work", name)};
+  }
+  wanted.kv_heads = 4;
+  wanted.head_dim = 0;
+  wanted.vocabulary = 32'000;
+  return {};
+}
+
+int run_model_random_command(model_random_options options) {
+  const auto stored = parse_dtype(options.stored);
+  if (!stored)
+    return fail(stored.error());
+  options.wanted.stored = *stored;
+  const auto threads = options.threads != 0 ? options.threads : std::thread::hardware_concurrency();
+  progress_line progress(options.quiet);
+  const auto written = compute::write_random_model(
+    options.folder,
+    options.wanted,
+    std::max<std::size_t>(threads, 1),
+    [&](std::size_t done, std::size_t total) {
+      progress.show(fmt::format("writing: {} of {}", bytes_text(done), bytes_text(total)));
+    });
+  progress.clear();
+  if (!written)
+    return fail(written.error());
+  return run_model_inspect_command(options.folder);
+}
+
+int run_model_inspect_command(const std::filesystem::path& folder) {
+  const auto model = compute::model::open(folder);
+  if (!model)
+    return fail(model.error());
+  const auto all = (*model)->describe(whole((*model)->shape()), (*model)->shape().stored);
+  if (!all)
+    return fail(all.error());
+  print_model(**model, *all);
+  return 0;
+}
+
+} // namespace troupe::cli
