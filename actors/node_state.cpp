@@ -120,13 +120,13 @@ void node_state::host(const node_assignment& work) {
               what.tensor_size,
               what.first_unit,
               what.last_unit);
-    if (auto hosted = host_rank(what); !hosted)
+    if (auto started = host_rank(what); !started)
       to_director(rank_fault{what.rank,
                              epoch_id{},
                              step_id{},
                              std::string{rank_phases.name(rank_phase::loading)},
-                             static_cast<std::uint8_t>(hosted.error().code),
-                             hosted.error().what});
+                             static_cast<std::uint8_t>(started.error().code),
+                             started.error().what});
   }
 }
 

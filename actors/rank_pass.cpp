@@ -55,7 +55,7 @@ result<compute::batch> rank_state::make_batch(const step_plan& plan) {
             errc::contract_violation,
             fmt::format(
               "step {} names page {} of {}", number(plan.step), number(page), assignment_.pages)};
-      slots_[entry.slot] = slot{entry.pages, 0};
+      slots_[entry.slot] = live_slot{entry.pages, 0};
     }
     const auto found = slots_.find(entry.slot);
     if (found == slots_.end())

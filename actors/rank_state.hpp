@@ -58,7 +58,7 @@ public:
   rank_setup setup;
 
 private:
-  struct slot {
+  struct live_slot {
     std::vector<page_id> pages;
     std::uint32_t length = 0; ///< Positions in the state: the checkpoint of the next pass.
   };
@@ -101,7 +101,7 @@ private:
   std::optional<rank_actor> next_;
   std::optional<conductor_actor> conductor_;
 
-  std::map<slot_id, slot> slots_;
+  std::map<slot_id, live_slot> slots_;
   step_plan step_; ///< Of the current pass.
   clock::time_point pass_begin_;
   clock::time_point pass_end_ = clock::now();

@@ -82,7 +82,7 @@ public:
 
   void enqueue(caf::mailbox_element_ptr element, caf::execution_unit*) override {
     const auto id = element->mid;
-    auto sender = element->sender;
+    auto from = element->sender;
     switch (this->mailbox().push_back(std::move(element))) {
     case caf::intrusive::inbox_result::unblocked_reader:
       caf::intrusive_ptr_add_ref(this->ctrl());
@@ -91,7 +91,7 @@ public:
     case caf::intrusive::inbox_result::queue_closed:
       if (id.is_request()) {
         caf::detail::sync_request_bouncer bounce{caf::make_error(caf::sec::request_receiver_down)};
-        bounce(sender, id);
+        bounce(from, id);
       }
       break;
     case caf::intrusive::inbox_result::success: break;

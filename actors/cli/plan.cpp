@@ -1,0 +1,44 @@
+#include "actors/cli/plan.hpp"
+
+#include "actors/cli/plan_report.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace troupe::cli {
+
+namespace {
+
+result<void> write_picture(const std::filesystem::path& file, const std::string& picture) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << picture;
+  out.close();
+  if (!out)
+    return error{errc::io_error,
+                 fmt::format("{} cannot be written: {}", file.string(), std::strerror(errno))};
+  return {};
+}
+
+} // namespace
+
+int run_plan_command(const plan_options& options) {
+  // A desk that holds no secrets can plan a cluster.
+  const auto settings = read_cluster(options.cluster, security_files::ignore);
+  if (!settings)
+    return fail(settings.error());
+  const auto report = make_plan_report(*settings);
+  if (!report)
+    return fail(report.error());
+  fmt::print("{}", options.json ? plan_json(*report) + "\n" : plan_text(*report));
+  if (!options.svg.empty())
+    if (auto written = write_picture(options.svg, plan_svg(*report)); !written)
+      return fail(written.error());
+  for (const auto& warning : plan_warnings(*report))
+    warn(warning);
+  return report->fits() ? 0 : fail({errc::out_of_memory, report->refusal});
+}
+
+} // namespace troupe::cli
