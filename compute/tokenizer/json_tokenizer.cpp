@@ -161,8 +161,10 @@ private:
     who_.joining = decoder_.rules();
     who_.bos = name(config_.bos, "bos_token");
     who_.eos = name(config_.eos, "eos_token");
-    wrap(config_.add_bos, who_.bos, who_.before, true);
-    wrap(config_.add_eos, who_.eos, who_.after, false);
+    if (config_.flags_win) {
+      wrap(config_.add_bos, who_.bos, who_.before, true);
+      wrap(config_.add_eos, who_.eos, who_.after, false);
+    }
     for (auto id : {&who_.before, &who_.after})
       for (token_id token : *id)
         if (!who_.entries.holds(token))
@@ -197,7 +199,7 @@ private:
     return id;
   }
 
-  /// An explicit add_bos_token or add_eos_token wins over the post-processor.
+  /// What the config says explicitly; what it leaves open is the post-processor's.
   static void wrap(std::optional<bool> wanted,
                    std::optional<token_id> token,
                    std::vector<token_id>& around,

@@ -83,6 +83,10 @@ result<tokenizer_config> read_tokenizer_config(const std::filesystem::path& mode
     config.add_bos = flag_of(root["add_bos_token"]);
     config.add_eos = flag_of(root["add_eos_token"]);
     config.legacy = flag_of(root["legacy"]);
+    std::string kind = root["tokenizer_class"].text();
+    for (auto family :
+         {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer"})
+      config.flags_win |= kind == family || kind == std::string(family) + "Fast";
   });
   if (!main)
     return main.error();

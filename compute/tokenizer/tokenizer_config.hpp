@@ -15,8 +15,11 @@ namespace troupe::compute {
 struct tokenizer_config {
   std::vector<added_token> added; ///< "added_tokens_decoder"
   std::optional<std::string> bos, eos, unk;
-  std::optional<bool> add_bos, add_eos; ///< Where said, they win over the post-processor.
-  std::optional<bool> legacy;           ///< Of Llama: see sentencepiece_tokenizer.hpp.
+  std::optional<bool> add_bos, add_eos; ///< "add_bos_token", "add_eos_token"
+  /// The class is one that rebuilds a tokenizer.json's post-processor from those two, as Llama's
+  /// does in transformers 4 (5 leaves the word to the file); for other classes they mean nothing.
+  bool flags_win = false;
+  std::optional<bool> legacy; ///< Of Llama: see sentencepiece_tokenizer.hpp.
 };
 
 /// Files that are not there say nothing. invalid_model: a damaged file.

@@ -168,7 +168,9 @@ def make_byte_level(samples):
         processors.TemplateProcessing(single="<|begin_of_text|> $A",
                                       special_tokens=[("<|begin_of_text|>", bos)])])
     save("llama3", llama3, samples, config={"bos_token": "<|begin_of_text|>",
-                                            "eos_token": {"content": "<|eot_id|>", "special": True}})
+                                            "eos_token": {"__type": "AddedToken", "content": "<|eot_id|>", "lstrip": False,
+                                                          "normalized": False, "rstrip": False,
+                                                          "single_word": False, "special": True}})
 
     qwen = train_byte_level(pre_tokenizers.Sequence([
         pre_tokenizers.Split(Regex(QWEN2), "isolated", invert=False),

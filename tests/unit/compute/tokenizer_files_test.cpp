@@ -291,25 +291,29 @@ BOOST_AUTO_TEST_CASE(what_is_not_known_is_named_with_what_is) {
           {"Sequence A", "0 times"});
 }
 
-BOOST_AUTO_TEST_CASE(add_bos_token_of_the_config_wins_over_the_post_processor) {
+BOOST_AUTO_TEST_CASE(add_bos_token_wins_over_the_post_processor_for_llamas_classes_alone) {
   folder given;
   auto content = golden_json("llama3");
-  auto bos = [&](const char* flag) {
+  auto added = [&](const char* kind, const char* flags) {
     json config = {{"bos_token", "<|begin_of_text|>"}, {"eos_token", "<|eot_id|>"}};
-    config.update(json::parse(flag));
+    config["tokenizer_class"] = kind;
+    config.update(json::parse(flags));
     given.write("tokenizer_config.json", config.dump());
     auto opened = given.open(content);
     BOOST_REQUIRE_MESSAGE(opened, (opened ? "" : opened.error().what));
-    auto encoded = (*opened)->encode("a", true);
-    return encoded->size() - 1;
+    return (*opened)->encode("a", true)->size() - 1;
   };
-  BOOST_TEST(bos("{}") == 1u);
-  BOOST_TEST(bos(R"({"add_bos_token": true})") == 1u);
-  BOOST_TEST(bos(R"({"add_bos_token": false})") == 0u);
-  BOOST_TEST(bos(R"({"add_eos_token": true})") == 2u);
+  for (const char* kind : {"LlamaTokenizerFast", "LlamaTokenizer"}) {
+    BOOST_TEST(added(kind, "{}") == 1u);
+    BOOST_TEST(added(kind, R"({"add_bos_token": true})") == 1u);
+    BOOST_TEST(added(kind, R"({"add_bos_token": false})") == 0u);
+    BOOST_TEST(added(kind, R"({"add_eos_token": true})") == 2u);
+  }
+  BOOST_TEST(added("PreTrainedTokenizerFast", R"({"add_bos_token": false})") == 1u);
   content["post_processor"] = nullptr;
-  BOOST_TEST(bos("{}") == 0u);
-  BOOST_TEST(bos(R"({"add_bos_token": true})") == 1u);
+  BOOST_TEST(added("LlamaTokenizerFast", "{}") == 0u);
+  BOOST_TEST(added("LlamaTokenizerFast", R"({"add_bos_token": true})") == 1u);
+  BOOST_TEST(added("PreTrainedTokenizerFast", R"({"add_bos_token": true})") == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(text_that_is_not_utf8_is_refused_at_its_byte) {
