@@ -26,7 +26,8 @@ float read_all(const float* from, std::size_t count) {
   for (std::size_t i = 0; i + step <= count; i += step) {
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < streams; ++v) {
-      hwy::Prefetch(from + i + v * lane_count + 512);
+      fetch_stream(reinterpret_cast<const std::byte*>(from + i + v * lane_count),
+                   lane_count * sizeof(float));
       sum[v] = hn::Add(sum[v], hn::LoadU(d, from + i + v * lane_count));
     }
   }

@@ -29,8 +29,6 @@ inline constexpr std::size_t block_columns = 128;
 /// Distance between the rows of a block of x; not a power of two, which would put all rows of a
 /// tile into one set of the first-level cache.
 inline constexpr std::size_t block_stride = block_columns + 16;
-/// Panels whose sums are kept while the blocks of columns pass.
-inline constexpr std::size_t group_panels = 32;
 
 struct matmul_job {
   execution* on;
@@ -39,7 +37,8 @@ struct matmul_job {
   std::span<const float> bias;
   tensor out;
   bool accumulate;
-  float* blocks; ///< x as [block][row][block_stride], for many rows.
+  float* blocks;            ///< x as [block][row][block_stride], for many rows.
+  std::size_t group_panels; ///< Panels whose sums are kept while the blocks of columns pass.
 
   std::size_t columns() const noexcept { return weights->columns(); }
 };
@@ -52,17 +51,32 @@ HWY_BEFORE_NAMESPACE();
 
 namespace troupe::compute::cpu::HWY_NAMESPACE {
 
+/// out = sum (+ bias) (+ out) over some lanes; no bias is null.
+template <class D>
+HWY_INLINE void
+finish_lanes(D d, const float* sum, const float* bias, bool accumulate, float* out) {
+  auto value = hn::LoadU(d, sum);
+  if (bias != nullptr)
+    value = hn::Add(value, hn::LoadU(d, bias));
+  if (accumulate)
+    value = hn::Add(hn::LoadU(d, out), value);
+  hn::StoreU(value, d, out);
+}
+
 /// sums: [rows][panel_width] of one panel -> out.
 void finish_panel(const matmul_job& job, std::size_t panel, const float* sums) {
   const auto first = panel * panel_width;
   const auto count = std::min(panel_width, job.weights->rows() - first);
+  const float* bias = job.bias.empty() ? nullptr : job.bias.data() + first;
   for (std::size_t row = 0; row < job.x.rows; ++row) {
-    const float* HWY_RESTRICT sum = sums + row * panel_width;
-    float* HWY_RESTRICT out = job.out.row(row) + first;
-    for (std::size_t i = 0; i < count; ++i) {
-      const float value = job.bias.empty() ? sum[i] : sum[i] + job.bias[first + i];
-      out[i] = job.accumulate ? out[i] + value : value;
-    }
+    const float* sum = sums + row * panel_width;
+    float* out = job.out.row(row) + first;
+    std::size_t i = 0;
+    for (; i + lane_count <= count; i += lane_count)
+      finish_lanes(lanes(), sum + i, bias ? bias + i : nullptr, job.accumulate, out + i);
+    for (; i < count; ++i)
+      finish_lanes(
+        hn::CappedTag<float, 1>(), sum + i, bias ? bias + i : nullptr, job.accumulate, out + i);
   }
 }
 
@@ -70,8 +84,7 @@ void finish_panel(const matmul_job& job, std::size_t panel, const float* sums) {
 /// rows; where those are not a whole panel, blocks of it pass through the first-level cache.
 template <class Weight, std::size_t Vectors>
 void stream_panels(const matmul_job& job, range panels) {
-  constexpr std::size_t ahead = 4096;
-  static constexpr auto tiles = make_tiles<Weight, Vectors, ahead>();
+  static constexpr auto tiles = make_tiles<Weight, Vectors, true>();
   constexpr auto pass_lanes = Vectors * lane_count;
   const auto block = pass_lanes == panel_width ? job.columns() : block_columns;
   HWY_ALIGN float sums[tile_rows * panel_width];
@@ -79,13 +92,10 @@ void stream_panels(const matmul_job& job, range panels) {
     const auto* weights = reinterpret_cast<const Weight*>(job.weights->panel(panel));
     for (std::size_t begin = 0; begin < job.columns(); begin += block)
       for (std::size_t lane = 0; lane < panel_width; lane += pass_lanes)
-        tiles[job.x.rows - 1](weights + begin * panel_width + lane,
-                              panel_width,
+        tiles[job.x.rows - 1]({weights + begin * panel_width + lane, panel_width},
                               std::min(block, job.columns() - begin),
-                              job.x.data + begin,
-                              job.x.stride,
-                              sums + lane,
-                              panel_width,
+                              {job.x.data + begin, job.x.stride},
+                              {sums + lane, panel_width},
                               begin > 0);
     finish_panel(job, panel, sums);
   }
@@ -117,8 +127,8 @@ template <class Weight>
 void multiply_panels(const matmul_job& job, range panels, float* sums) {
   HWY_ALIGN float room[block_columns * panel_width];
   const auto panel_sums = job.x.rows * panel_width;
-  for (auto group = panels.begin; group < panels.end; group += group_panels) {
-    const auto end = std::min(group + group_panels, panels.end);
+  for (auto group = panels.begin; group < panels.end; group += job.group_panels) {
+    const auto end = std::min(group + job.group_panels, panels.end);
     for (std::size_t begin = 0, block = 0; begin < job.columns(); begin += block_columns, ++block) {
       const auto count = std::min(block_columns, job.columns() - begin);
       for (auto panel = group; panel < end; ++panel) {
@@ -127,15 +137,12 @@ void multiply_panels(const matmul_job& job, range panels, float* sums) {
         const bool last = panel + 1 == end;
         const auto* after = job.weights->panel(last ? group : panel + 1)
                             + (last ? begin + block_columns : begin) * panel_width * sizeof(Weight);
-        multiply(block_weights(weights + begin * panel_width, count, room),
-                 panel_width,
+        multiply({block_weights(weights + begin * panel_width, count, room), panel_width},
                  count,
                  panel_width,
-                 job.blocks + block * job.x.rows * block_stride,
-                 block_stride,
+                 {job.blocks + block * job.x.rows * block_stride, block_stride},
                  job.x.rows,
-                 sums + (panel - group) * panel_sums,
-                 panel_width,
+                 {sums + (panel - group) * panel_sums, panel_width},
                  begin > 0,
                  {after, count * panel_width * sizeof(Weight)});
       }
@@ -151,7 +158,7 @@ void multiply_share(const matmul_job& job, std::size_t thread, std::size_t threa
   if (job.x.rows > tile_rows) {
     copy_blocks(job, split_part(job.x.rows, threads, thread));
     job.on->barrier(threads);
-    const auto sums = std::min(group_panels, panels.size()) * job.x.rows * panel_width;
+    const auto sums = std::min(job.group_panels, panels.size()) * job.x.rows * panel_width;
     multiply_panels<Weight>(job, panels, job.on->each[thread].floats(sums));
     return;
   }
@@ -190,14 +197,21 @@ HWY_EXPORT(streamed_rows);
 
 namespace {
 
+std::size_t second_level_cache() {
+  static const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return bytes > 0 ? static_cast<std::size_t>(bytes) : 512 * 1024;
+}
+
 /// Rows of x whose block of columns takes half of the second-level cache.
 std::size_t rows_at_once() {
-  static const std::size_t rows = [] {
-    const long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    const std::size_t bytes = cache > 0 ? static_cast<std::size_t>(cache) : 512 * 1024;
-    return std::clamp<std::size_t>(bytes / 2 / (block_stride * sizeof(float)), 96, 960);
-  }();
-  return rows;
+  const auto rows = second_level_cache() / 2 / (block_stride * sizeof(float));
+  return std::clamp<std::size_t>(rows, 96, 960);
+}
+
+/// Panels whose sums for that many rows take a quarter of it.
+std::size_t panels_at_once(std::size_t rows) {
+  const auto panels = second_level_cache() / 4 / (rows * panel_width * sizeof(float));
+  return std::clamp<std::size_t>(panels, 4, 32);
 }
 
 } // namespace
@@ -221,7 +235,8 @@ void matmul(execution& on,
                    .bias = bias,
                    .out = {out.row(first), rows, out.columns, out.stride},
                    .accumulate = accumulate,
-                   .blocks = nullptr};
+                   .blocks = nullptr,
+                   .group_panels = panels_at_once(rows)};
     if (rows > streamed)
       job.blocks = on.shared.floats(blocks * rows * block_stride);
     on.run(rows * weights.rows() * weights.columns(), [&](std::size_t thread, std::size_t threads) {

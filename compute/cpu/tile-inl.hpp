@@ -14,7 +14,6 @@
 
 #include "compute/cpu/half.hpp"
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -69,17 +68,45 @@ HWY_INLINE vector load_weights(lanes d, const f16* from) {
 #endif
 }
 
-/// One tile: `count` steps of k for Rows rows of x and Vectors vectors of weights. Weights of step
-/// k start at w + k * w_stride. Sums start at zero, or at what `sums` holds if `resume`. Ahead:
-/// fetch the weights that many bytes early, for weights that come from memory.
-template <class Weight, std::size_t Rows, std::size_t Vectors, std::size_t Ahead>
-HWY_NOINLINE void tile(const Weight* HWY_RESTRICT w,
-                       std::size_t w_stride,
+/// Asks for memory to be brought near, a cache line at a time.
+HWY_INLINE void fetch(const std::byte* from, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += 64)
+    __builtin_prefetch(from + i, 0, 3);
+}
+
+/// For a walk through memory: the second-level cache, which waits for more lines at once than the
+/// first, is filled far ahead, the first one just ahead. Measured: 1.5 times the rate of none.
+HWY_INLINE void fetch_stream(const std::byte* at, std::size_t bytes) {
+  constexpr std::size_t far_ahead = 8192;
+  constexpr std::size_t just_ahead = 1024;
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < bytes; i += 64) {
+    __builtin_prefetch(at + far_ahead + i, 0, 2);
+    __builtin_prefetch(at + just_ahead + i, 0, 3);
+  }
+}
+
+/// Rows of a matrix in memory, `stride` elements apart.
+template <class T>
+struct strided {
+  T* data;
+  std::size_t stride;
+
+  T* row(std::size_t index) const { return data + index * stride; }
+
+  strided at(std::size_t row_index, std::size_t column) const {
+    return {row(row_index) + column, stride};
+  }
+};
+
+/// One tile: `count` steps of k for Rows rows of x and Vectors vectors of weights (row k of `w` has
+/// those of step k). Sums start at zero, or at what `sums` holds if `resume`. Streamed: the weights
+/// come from memory in this order, and are asked for ahead.
+template <class Weight, std::size_t Rows, std::size_t Vectors, bool Streamed>
+HWY_NOINLINE void tile(strided<const Weight> w,
                        std::size_t count,
-                       const float* HWY_RESTRICT x,
-                       std::size_t x_stride,
-                       float* HWY_RESTRICT sums,
-                       std::size_t sums_stride,
+                       strided<const float> x,
+                       strided<float> sums,
                        bool resume) {
   const lanes d;
   vector sum[Rows][Vectors];
@@ -87,81 +114,64 @@ HWY_NOINLINE void tile(const Weight* HWY_RESTRICT w,
   for (std::size_t r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < Vectors; ++v)
-      sum[r][v] = resume ? hn::LoadU(d, sums + r * sums_stride + v * lane_count) : hn::Zero(d);
-  for (std::size_t k = 0; k < count; ++k) {
-    if constexpr (Ahead > 0)
-#pragma GCC unroll 4
-      for (std::size_t line = 0; line < Vectors * lane_count * sizeof(Weight); line += 64)
-        hwy::Prefetch(reinterpret_cast<const std::byte*>(w) + Ahead + line);
+      sum[r][v] = resume ? hn::LoadU(d, sums.row(r) + v * lane_count) : hn::Zero(d);
+  const Weight* HWY_RESTRICT step = w.data;
+  for (std::size_t k = 0; k < count; ++k, step += w.stride) {
+    if constexpr (Streamed)
+      fetch_stream(reinterpret_cast<const std::byte*>(step), Vectors * lane_count * sizeof(Weight));
     vector weights[Vectors];
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < Vectors; ++v)
-      weights[v] = load_weights(d, w + v * lane_count);
+      weights[v] = load_weights(d, step + v * lane_count);
 #pragma GCC unroll 16
     for (std::size_t r = 0; r < Rows; ++r) {
-      const auto value = hn::Set(d, x[r * x_stride + k]);
+      const auto value = hn::Set(d, x.row(r)[k]);
 #pragma GCC unroll 8
       for (std::size_t v = 0; v < Vectors; ++v)
         sum[r][v] = hn::MulAdd(value, weights[v], sum[r][v]);
     }
-    w += w_stride;
   }
 #pragma GCC unroll 16
   for (std::size_t r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < Vectors; ++v)
-      hn::StoreU(sum[r][v], d, sums + r * sums_stride + v * lane_count);
+      hn::StoreU(sum[r][v], d, sums.row(r) + v * lane_count);
 }
 
 template <class Weight>
-using tile_function = void (*)(
-  const Weight*, std::size_t, std::size_t, const float*, std::size_t, float*, std::size_t, bool);
+using tile_function =
+  void (*)(strided<const Weight>, std::size_t, strided<const float>, strided<float>, bool);
 
 /// The tiles of 1 ... tile_rows rows; that of r rows is at r - 1.
-template <class Weight, std::size_t Vectors, std::size_t Ahead>
+template <class Weight, std::size_t Vectors, bool Streamed>
 constexpr std::array<tile_function<Weight>, tile_rows> make_tiles() {
   return []<std::size_t... Row>(std::index_sequence<Row...>) {
-    return std::array<tile_function<Weight>, tile_rows>{&tile<Weight, Row + 1, Vectors, Ahead>...};
+    return std::array<tile_function<Weight>, tile_rows>{
+      &tile<Weight, Row + 1, Vectors, Streamed>...};
   }
   (std::make_index_sequence<tile_rows>());
 }
 
-/// Asks for memory to be brought near, a cache line at a time.
-HWY_INLINE void fetch(const std::byte* from, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += 64)
-    hwy::Prefetch(from + i);
-}
-
-/// A product of any number of rows and lanes out of tiles: sums[r][lane] for lanes rounded up to
+/// A product of any number of rows and lanes out of tiles: sums[row][lane] for lanes rounded up to
 /// whole tiles, so w and sums have that much readable (and sums writable) room. Meanwhile `coming`,
 /// what will be needed next, is fetched, a part beside each tile of rows.
-HWY_INLINE void multiply(const float* w,
-                         std::size_t w_stride,
+HWY_INLINE void multiply(strided<const float> w,
                          std::size_t count,
                          std::size_t lane_total,
-                         const float* x,
-                         std::size_t x_stride,
+                         strided<const float> x,
                          std::size_t rows,
-                         float* sums,
-                         std::size_t sums_stride,
+                         strided<float> sums,
                          bool resume,
-                         std::span<const std::byte> coming = {}) {
-  static constexpr auto tiles = make_tiles<float, tile_vectors, 0>();
+                         std::span<const std::byte> coming) {
+  static constexpr auto tiles = make_tiles<float, tile_vectors, false>();
   const auto row_tiles = (rows + tile_rows - 1) / tile_rows;
   const auto fetched = coming.size() / row_tiles;
   for (std::size_t t = 0, first = 0; t < row_tiles; ++t) {
+    fetch(coming.data() + t * fetched, fetched);
     // Tiles of nearly equal height: 13 rows are 7 + 6, not 12 + 1.
     const auto height = rows / row_tiles + (t < rows % row_tiles ? 1 : 0);
     for (std::size_t lane = 0; lane < lane_total; lane += tile_lanes)
-      tiles[height - 1](w + lane,
-                        w_stride,
-                        count,
-                        x + first * x_stride,
-                        x_stride,
-                        sums + first * sums_stride + lane,
-                        sums_stride,
-                        resume);
-    fetch(coming.data() + t * fetched, fetched);
+      tiles[height - 1](w.at(0, lane), count, x.at(first, 0), sums.at(first, lane), resume);
     first += height;
   }
 }

@@ -1,0 +1,219 @@
+// One block of attention: some rows of a sequence and the heads that share a key/value head.
+// Included once per instruction set (Highway's foreach_target), hence no #pragma once.
+//
+// For one row and head the pages of its visible positions are taken in ascending order, with a
+// running maximum:
+//   scores = one chain over head_dim for each of the 32 keys;  p = exp(score - maximum), 0 if
+//   masked totals (one a key lane) = totals * c + p;  sums = sums * c, then + p * value, key by key
+// where c = exp(old maximum - new maximum). At the end the 32 totals are added pairwise. This order
+// is the same alone, in a batch and in a chunk of any size. The rows and heads of a block go
+// through a page together, so that it is read once for all of them. Positions that a row may not
+// see never enter its arithmetic: their memory may hold anything.
+
+#if defined(TROUPE_COMPUTE_CPU_ATTENTION_BLOCK_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TROUPE_COMPUTE_CPU_ATTENTION_BLOCK_INL
+#undef TROUPE_COMPUTE_CPU_ATTENTION_BLOCK_INL
+#else
+#define TROUPE_COMPUTE_CPU_ATTENTION_BLOCK_INL
+#endif
+
+#include "compute/cpu/attention_job.hpp"
+#include "compute/cpu/exponential-inl.hpp"
+#include "compute/cpu/tile-inl.hpp"
+
+#include <algorithm>
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+
+namespace troupe::compute::cpu::HWY_NAMESPACE {
+
+constexpr std::size_t round_up(std::size_t count, std::size_t step) {
+  return (count + step - 1) / step * step;
+}
+
+/// The working state of one block: query q = row * heads + head has the q-th part of each array.
+class block_state {
+public:
+  block_state(const attention_job& job, const attention_block& block, scratch& memory)
+    : job_(job), block_(block), queries_(block.rows * block.heads.size()),
+      head_dim_(job.call->head_dim), stride_(round_up(head_dim_, tile_lanes)) {
+    float* room = memory.floats(queries_ * (head_dim_ + stride_ + 2 * kv_page_tokens + 1));
+    sums_ = room;
+    scores_ = sums_ + queries_ * stride_;
+    totals_ = scores_ + queries_ * kv_page_tokens;
+    inputs_ = totals_ + queries_ * kv_page_tokens;
+    largest_ = inputs_ + queries_ * head_dim_;
+  }
+
+  void attend() {
+    gather();
+    for (auto page = visible(0).begin / kv_page_tokens; page <= last_page(); ++page)
+      walk_page(page);
+    finish();
+  }
+
+private:
+  std::size_t position(std::size_t row) const {
+    return block_.sequence->position + block_.first + row;
+  }
+
+  std::size_t last_page() const { return position(block_.rows - 1) / kv_page_tokens; }
+
+  float* keys_of(std::size_t page) const {
+    const auto id = block_.sequence->pages[page];
+    return job_.cache->keys(job_.call->layer, id, block_.kv_head);
+  }
+
+  /// Keys or values of a page and head.
+  std::span<const std::byte> plane_bytes(const float* plane) const {
+    return std::as_bytes(std::span(plane, kv_page_tokens * head_dim_));
+  }
+
+  /// Positions that a row sees.
+  range visible(std::size_t row) const {
+    const auto end = position(row) + 1;
+    const auto window = job_.call->window;
+    return {window > 0 && end > window ? end - window : 0, end};
+  }
+
+  /// Those of them that lie in a page, counted within it.
+  range visible(std::size_t row, std::size_t page) const {
+    const auto all = visible(row);
+    const auto start = page * kv_page_tokens;
+    const auto begin = std::clamp(all.begin, start, start + kv_page_tokens);
+    const auto end = std::clamp(all.end, begin, start + kv_page_tokens);
+    return {begin - start, end - start};
+  }
+
+  void gather() {
+    const auto heads = block_.heads.size();
+    for (std::size_t q = 0; q < queries_; ++q) {
+      const auto row = block_.sequence->first_row + block_.first + q / heads;
+      std::copy_n(job_.queries.row(row) + block_.heads[q % heads] * head_dim_,
+                  head_dim_,
+                  inputs_ + q * head_dim_);
+    }
+    std::fill_n(sums_, queries_ * stride_, 0.0f);
+    std::fill_n(totals_, queries_ * kv_page_tokens, 0.0f);
+    std::fill_n(largest_, queries_, -std::numeric_limits<float>::infinity());
+  }
+
+  void walk_page(std::size_t page) {
+    auto* keys = keys_of(page);
+    const float* values = job_.cache->values_after(keys);
+    const auto heads = block_.heads.size();
+    multiply({keys, kv_page_tokens},
+             head_dim_,
+             kv_page_tokens,
+             {inputs_, head_dim_},
+             queries_,
+             {scores_, kv_page_tokens},
+             false,
+             plane_bytes(values));
+    bool whole = true;
+    for (std::size_t row = 0; row < block_.rows; ++row) {
+      const auto seen = visible(row, page);
+      whole &= seen.size() == kv_page_tokens;
+      for (std::size_t head = 0; head < heads && seen.size() > 0; ++head)
+        weigh(row * heads + head, seen);
+    }
+    if (whole) {
+      const bool more = page < last_page();
+      add_values(
+        values, {0, kv_page_tokens}, 0, queries_, plane_bytes(more ? keys_of(page + 1) : values));
+      return;
+    }
+    for (std::size_t row = 0; row < block_.rows; ++row)
+      if (const auto seen = visible(row, page); seen.size() > 0)
+        add_values(values, seen, row * heads, heads, {});
+  }
+
+  /// sums of queries [first, first + count) += p * value over the keys `seen`.
+  void add_values(const float* values,
+                  range seen,
+                  std::size_t first,
+                  std::size_t count,
+                  std::span<const std::byte> coming) {
+    multiply({values + seen.begin * head_dim_, head_dim_},
+             seen.size(),
+             head_dim_,
+             {scores_ + first * kv_page_tokens + seen.begin, kv_page_tokens},
+             count,
+             {sums_ + first * stride_, stride_},
+             true,
+             coming);
+  }
+
+  /// Scores of one query -> p, with the running maximum; earlier sums and totals are rescaled.
+  void weigh(std::size_t q, range seen) {
+    const lanes d;
+    const hn::RebindToSigned<lanes> integer;
+    constexpr auto vectors = kv_page_tokens / lane_count;
+    float* scores = scores_ + q * kv_page_tokens;
+    float* totals = totals_ + q * kv_page_tokens;
+    const auto below = hn::Set(integer, static_cast<int>(seen.begin) - 1);
+    const auto end = hn::Set(integer, static_cast<int>(seen.end));
+    const auto scale = hn::Set(d, job_.call->scale);
+    const auto nothing = hn::Set(d, -std::numeric_limits<float>::infinity());
+    vector score[vectors];
+    auto highest = nothing;
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const auto key = hn::Iota(integer, static_cast<int>(v * lane_count));
+      const auto sees = hn::And(hn::Gt(key, below), hn::Lt(key, end));
+      const auto value = hn::Mul(hn::LoadU(d, scores + v * lane_count), scale);
+      score[v] = hn::IfThenElse(hn::RebindMask(d, sees), value, nothing);
+      highest = hn::Max(highest, score[v]);
+    }
+    const float before = largest_[q];
+    const float maximum = std::max(before, hn::GetLane(hn::MaxOfLanes(d, highest)));
+    largest_[q] = maximum;
+    const auto shift = hn::Set(d, maximum);
+    // exp(0) is exactly 1, so leaving it out while the maximum stays does not change a bit.
+    const bool rises = !(maximum == before);
+    const auto decay =
+      rises ? exponential(d, hn::Sub(hn::Set(d, before), shift)) : hn::Set(d, 1.0f);
+    for (std::size_t v = 0; v < vectors; ++v) {
+      // exp(-infinity) is 0: that is what masked keys get, unless the maximum is not finite.
+      const auto p = exponential(d, hn::Sub(score[v], shift));
+      hn::StoreU(p, d, scores + v * lane_count);
+      const auto total = hn::LoadU(d, totals + v * lane_count);
+      hn::StoreU(hn::MulAdd(total, decay, p), d, totals + v * lane_count);
+    }
+    if (!rises)
+      return;
+    for (std::size_t i = 0; i < stride_; i += lane_count)
+      hn::StoreU(hn::Mul(hn::LoadU(d, sums_ + q * stride_ + i), decay), d, sums_ + q * stride_ + i);
+  }
+
+  void finish() {
+    const auto heads = block_.heads.size();
+    for (std::size_t q = 0; q < queries_; ++q) {
+      float* totals = totals_ + q * kv_page_tokens;
+      for (auto half = kv_page_tokens / 2; half > 0; half /= 2)
+        for (std::size_t i = 0; i < half; ++i)
+          totals[i] += totals[i + half];
+      const auto row = block_.sequence->first_row + block_.first + q / heads;
+      float* out = job_.out.row(row) + block_.heads[q % heads] * head_dim_;
+      for (std::size_t i = 0; i < head_dim_; ++i)
+        out[i] = sums_[q * stride_ + i] / totals[0];
+    }
+  }
+
+  const attention_job& job_;
+  const attention_block& block_;
+  std::size_t queries_;
+  std::size_t head_dim_;
+  std::size_t stride_; ///< Of sums: head_dim in whole tiles.
+  float* sums_;        ///< [queries][stride]
+  float* scores_;      ///< [queries][32]
+  float* totals_;      ///< [queries][32]
+  float* inputs_;      ///< [queries][head_dim]
+  float* largest_;     ///< [queries]
+};
+
+} // namespace troupe::compute::cpu::HWY_NAMESPACE
+
+HWY_AFTER_NAMESPACE();
+
+#endif
