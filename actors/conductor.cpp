@@ -36,6 +36,8 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+constexpr std::chrono::milliseconds look_interval{50};
+
 compute::sampling unpack(const sampling_choice& wish) {
   compute::sampling made;
   made.temperature = wish.temperature;
@@ -132,7 +134,14 @@ void conductor_state::start(self_pointer actor, conductor_setup given) {
     peer_down down{peer, static_cast<std::uint8_t>(why.code), why.what};
     handle->enqueue(nullptr, caf::make_message_id(), caf::make_message(std::move(down)), nullptr);
   });
-  setup_.home->on_round([this] { look(); });
+  // Deadlines are looked at in a message of its own: only then may the conductor end itself.
+  setup_.home->on_round([this, last = clock::time_point{}]() mutable {
+    const auto now = clock::now();
+    if (phase_ != conductor_phase::joining && now - last < look_interval)
+      return;
+    last = now;
+    self_->send(conductor_actor{self_}, tick{});
+  });
   self_->set_down_handler([this](const caf::down_msg& down) { client_left(down.source); });
   show();
 }

@@ -103,15 +103,16 @@ void director_state::start(self_pointer actor, director_setup given) {
 // -- gathering and loading ------------------------------------------------------------------------
 
 caf::result<node_welcome> director_state::take(const node_hello& hello, const node_actor& node) {
-  if (director_phases.at(phase_, director_input::hello).what != verdict::go)
-    return to_caf(
-      {errc::not_now,
-       fmt::format("the cluster takes no nodes now: it is {}", director_phases.name(phase_))});
-  auto index = members_->join(hello, node, clock::now());
+  auto index = members_->admit(hello);
   if (!index) {
     log::error("director refuses node '{}': {}", hello.name, index.error().what);
     return to_caf(index.error());
   }
+  if (director_phases.at(phase_, director_input::hello).what != verdict::go)
+    return to_caf(
+      {errc::not_now,
+       fmt::format("the cluster takes no nodes now: it is {}", director_phases.name(phase_))});
+  members_->join(*index, hello, node, clock::now());
   self_->monitor(node);
   step(director_input::hello, [&] {
     log::info("director node '{}' joined from {}", hello.name, hello.address);

@@ -59,8 +59,7 @@ result<void> membership::agree(const node_hello& hello) const {
   return {};
 }
 
-result<std::size_t>
-membership::join(const node_hello& hello, const node_actor& handle, time_point now) {
+result<std::size_t> membership::admit(const node_hello& hello) {
   std::size_t index = 0;
   while (index < settings_.nodes.size() && settings_.nodes[index].name != hello.name)
     ++index;
@@ -78,6 +77,14 @@ membership::join(const node_hello& hello, const node_actor& handle, time_point n
     who.reason = "it was refused: " + agreed.error().what;
     return agreed.error();
   }
+  return index;
+}
+
+void membership::join(std::size_t index,
+                      const node_hello& hello,
+                      const node_actor& handle,
+                      time_point now) {
+  auto& who = members_[index];
   for (const auto& sample : hello.samples)
     samples_.try_emplace(sample.name, sample.digest, hello.name);
   who.state = "joined";
@@ -86,7 +93,6 @@ membership::join(const node_hello& hello, const node_actor& handle, time_point n
   who.handle = handle;
   who.last_beat = now;
   who.gauges.clear();
-  return index;
 }
 
 std::optional<std::size_t> membership::lose(const caf::actor_addr& who, const std::string& reason) {

@@ -29,10 +29,13 @@ public:
   /// `reference`: the hello of the head itself; what the others must agree on.
   membership(const cluster_settings& settings, node_hello reference);
 
-  /// Takes a node in. Errors (for the node's own log, and kept as the reason of its absence):
-  /// mismatch (protocol, settings, model, tokenizer, weights: both values are printed), not_found
+  /// Whether a node may come in, and its position in the file. Errors (for the node's own log, and
+  /// kept as the reason of its absence): mismatch (protocol, settings, model, tokenizer, weights: both values are printed), not_found
   /// (no such node in the file), not_now (a living node has that name: both addresses).
-  result<std::size_t> join(const node_hello& hello, const node_actor& handle, time_point now);
+  result<std::size_t> admit(const node_hello& hello);
+
+  /// Takes a node in that was admitted.
+  void join(std::size_t index, const node_hello& hello, const node_actor& handle, time_point now);
 
   /// A node whose process is gone; nothing when the handle is not a member (any more).
   std::optional<std::size_t> lose(const caf::actor_addr& who, const std::string& reason);

@@ -79,10 +79,15 @@ public:
   explicit node_process(const node_options& options)
     : options_(options), settings_(options_.settings) {}
 
+  ~node_process();
+  node_process(const node_process&) = delete;
+  node_process& operator=(const node_process&) = delete;
+
   result<void> run();
 
 private:
   result<void> open_model();
+  result<void> check_vocabulary(const compute::tokenizer& words, const compute::model& model) const;
   result<void> start_head();
   result<void> start_conductor(const director_actor& director);
   result<void> find_head();
@@ -111,6 +116,7 @@ private:
   std::optional<control_file> control_file_;
   std::unique_ptr<reactor_thread> conductor_thread_;
   std::shared_ptr<conductor_place> conductor_ = std::make_shared<conductor_place>();
+  std::optional<director_actor> director_; ///< On the head.
   gateway_actor gateway_;
   node_actor node_;
   std::uint16_t port_ = 0;
@@ -131,6 +137,28 @@ result<void> node_process::open_model() {
   if (!words)
     return words.error();
   words_ = std::move(*words);
+  return check_vocabulary(*words_, *model_);
+}
+
+/// Ids of the tokenizer are rows of the model (rows B17 and C09).
+result<void> node_process::check_vocabulary(const compute::tokenizer& words,
+                                            const compute::model& model) const {
+  const auto ids = words.vocabulary_size();
+  const auto rows = model.shape().vocabulary;
+  if (ids > rows)
+    return error{errc::mismatch,
+                 fmt::format("the tokenizer has ids up to {} ('{}'), but the model has {} rows in "
+                             "its vocabulary: this is the tokenizer of another model",
+                             ids - 1,
+                             words.piece(static_cast<token_id>(ids - 1)),
+                             rows)};
+  if (ids < rows && !settings_.model.allow_vocabulary_padding)
+    return error{errc::mismatch,
+                 fmt::format("the tokenizer has {} ids, but the model has {} rows in its "
+                             "vocabulary; if the model is padded on purpose, set "
+                             "model.allow_vocabulary_padding = true",
+                             ids,
+                             rows)};
   return {};
 }
 
@@ -234,10 +262,10 @@ result<void> node_process::start_head() {
   born.board = &board_;
   born.on_end = [this](result<void> how) { ending_.tell(std::move(how)); };
   ++parts_;
-  const auto director = spawn_director(control_->system(), std::move(born));
-  if (auto started = start_conductor(director); !started)
+  director_ = spawn_director(control_->system(), std::move(born));
+  if (auto started = start_conductor(*director_); !started)
     return started;
-  gateway_ = spawn_gateway(control_->system(), director, conductor_->handle, words_);
+  gateway_ = spawn_gateway(control_->system(), *director_, conductor_->handle, words_);
   auto port = control_->publish(gateway_, index_);
   if (!port)
     return port.error();
@@ -335,6 +363,43 @@ result<void> node_process::wait_for_the_end() {
                                3 * settings_.deadlines.drain_ms)};
   }
   return ending_.outcome();
+}
+
+/// The framework cannot end while an actor of ours lives: whatever a failure on the way has left is
+/// told to end, and waited for.
+node_process::~node_process() {
+  if (!control_)
+    return;
+  if (port_ != 0)
+    control_->unpublish(gateway_, port_);
+  caf::scoped_actor self{control_->system()};
+  std::vector<caf::strong_actor_ptr> left;
+  const auto watch = [&](const caf::strong_actor_ptr& which) {
+    left.push_back(which);
+    self->monitor(which);
+  };
+  const auto end = [&](const caf::strong_actor_ptr& which) {
+    if (!which)
+      return;
+    watch(which);
+    self->send_exit(which, caf::exit_reason::user_shutdown);
+  };
+  if (is_head())
+    end(caf::actor_cast<caf::strong_actor_ptr>(gateway_));
+  if (director_)
+    end(caf::actor_cast<caf::strong_actor_ptr>(*director_));
+  if (conductor_thread_) { // its wires and its reactor hold on to it until it lets go itself
+    watch(caf::actor_cast<caf::strong_actor_ptr>(conductor_->handle));
+    self->send(conductor_->handle, node_stop{"the process ends"});
+  }
+  end(caf::actor_cast<caf::strong_actor_ptr>(node_));
+  for (std::size_t ended = 0; ended < left.size(); ++ended)
+    self->receive([](const caf::down_msg&) {},
+                  caf::after(milliseconds{settings_.deadlines.drain_ms}) >>
+                    [&] { log::warn("node '{}' leaves an actor behind", options_.name); });
+  conductor_thread_.reset();
+  here_.clear();
+  conductor_.reset();
 }
 
 result<void> node_process::run() {

@@ -157,8 +157,10 @@ std::string answer_json(std::size_t index, const text_request& request, const te
   made["tokens"] = answer.tokens;
   made["logprobs"] = answer.logprobs;
   made["finish"] = answer.finish;
-  if (answer.finish == "error")
-    made["error"] = {{"code", to_string(answer.code)}, {"what", answer.what}};
+  if (answer.finish == "error") {
+    made["error"] = answer.what;
+    made["error_code"] = to_string(answer.code);
+  }
   made["prompt_tokens"] = answer.prompt_tokens;
   made["answer_tokens"] = answer.tokens.size();
   made["queued_s"] = answer.queued_s;

@@ -13,10 +13,10 @@ namespace troupe::cli {
 namespace {
 
 constexpr double margin = 28;
-constexpr double header = 92;
+constexpr double header = 108;
 constexpr double stage_title = 34;
 constexpr double box_width = 252;
-constexpr double box_height = 158;
+constexpr double box_height = 150;
 constexpr double box_gap = 18;
 constexpr double frame_room = 12; ///< Between the frame of a stage and its boxes.
 constexpr double frame_foot = 26; ///< For what a tensor group sums.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <set>
+#include <thread>
 
 namespace troupe::cli {
 
@@ -15,6 +16,25 @@ using actors::cluster_status;
 using actors::rank_status;
 
 namespace {
+
+constexpr std::chrono::milliseconds gauge_patience{1000};
+constexpr std::chrono::milliseconds gauge_period{20};
+
+// What carries the frames, without whom to: "to rank 2 tcp/eth0, tensor group over shared memory"
+// is "tcp/eth0" and "tensor group over shared memory".
+void add_carriers(std::string_view links, std::set<std::string>& into) {
+  while (!links.empty()) {
+    const auto end = std::min(links.find(", "), links.size());
+    auto one = links.substr(0, end);
+    links.remove_prefix(std::min(end + 2, links.size()));
+    for (const std::string_view addressee : {"to conductor ", "to rank "}) {
+      if (one.starts_with(addressee))
+        one.remove_prefix(addressee.size());
+    }
+    one.remove_prefix(std::min(one.find_first_not_of("0123456789 "), one.size()));
+    into.insert(std::string(one));
+  }
+}
 
 std::string layers_text(const rank_status& rank) {
   if (rank.last_unit <= rank.first_unit)
@@ -127,7 +147,15 @@ std::string ranks_text(const cluster_status& status) {
 
 result<std::string> describe_ranks(actors::cluster_client& client,
                                    std::chrono::milliseconds deadline) {
-  const auto status = client.status(deadline);
+  // Gauges come with the nodes' beats, a moment after the cluster serves.
+  const auto loaded = [](const rank_status& rank) { return rank.gauge.bytes_held > 0; };
+  const auto give_up = std::chrono::steady_clock::now() + gauge_patience;
+  auto status = client.status(deadline);
+  while (status && !std::all_of(status->ranks.begin(), status->ranks.end(), loaded)
+         && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(gauge_period);
+    status = client.status(deadline);
+  }
   if (!status)
     return status.error();
   return ranks_text(*status);
@@ -178,17 +206,16 @@ result<traffic> read_traffic(actors::cluster_client& client, std::chrono::millis
   read.ranks = status->ranks.size();
   read.stages = count_of(*status, &rank_status::stage);
   read.tensor = count_of(*status, &rank_status::tensor);
-  std::set<std::string> links;
+  std::set<std::string> carriers;
   for (const auto& rank : status->ranks) {
     if (number(rank.gauge.rank) == 0)
       read.rows = rank.gauge.rows;
     read.boundary_frames += rank.gauge.boundary_frames;
     read.boundary_bytes += rank.gauge.boundary_bytes;
-    if (!rank.links.empty())
-      links.insert(rank.links);
+    add_carriers(rank.links, carriers);
   }
-  for (const auto& link : links)
-    read.transports += (read.transports.empty() ? "" : "; ") + link;
+  for (const auto& carrier : carriers)
+    read.transports += (read.transports.empty() ? "" : ", ") + carrier;
   return read;
 }
 
