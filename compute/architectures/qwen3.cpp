@@ -16,7 +16,7 @@ const family qwen3{
       spec.output_bias = spec.input_bias;
       const bool windowed = config.flag_or("use_sliding_window", false);
       const auto window = windowed ? read_window(config) : 0;
-      const auto first = config.size_or("max_window_layers", 28);
+      const auto first = config.count_or("max_window_layers", 28);
       spec.windows = read_windows(config, spec.shape.layers, window, first);
     },
 };

@@ -113,13 +113,21 @@ std::size_t json_object::size(std::string_view key) const {
 }
 
 std::size_t json_object::size_or(std::string_view key, std::size_t fallback) const {
+  const auto found = count_or(key, fallback);
+  if (found == 0 && has(key) && !failure()) {
+    fail(key, "is 0; a positive integer is needed");
+    return 1;
+  }
+  return found;
+}
+
+std::size_t json_object::count_or(std::string_view key, std::size_t fallback) const {
   const auto* found = find(key);
   if (found == nullptr)
     return fallback;
   const auto& value = as_json(found);
   constexpr std::size_t limit = std::size_t{1} << 48;
-  if (!value.is_number_unsigned() || value.get<std::size_t>() == 0
-      || value.get<std::size_t>() >= limit) {
+  if (!value.is_number_unsigned() || value.get<std::size_t>() >= limit) {
     fail(key, fmt::format("is {}; a positive integer is needed", shown(found)));
     return 1;
   }

@@ -36,6 +36,9 @@ public:
   std::size_t size(std::string_view key) const;
   std::size_t size_or(std::string_view key, std::size_t fallback) const;
 
+  /// An integer that may be 0, below 2^48.
+  std::size_t count_or(std::string_view key, std::size_t fallback) const;
+
   /// A finite number.
   double number(std::string_view key) const;
   double number_or(std::string_view key, double fallback) const;
