@@ -23,7 +23,7 @@ rank_gauge rank_board::read() const {
   gauge.payload_bytes_sent = get(payload_bytes_sent);
   gauge.header_bytes_sent = get(header_bytes_sent);
   gauge.frames_received = get(frames_received);
-  gauge.payload_copies = get(payload_copies);
+  gauge.tensor_copies = get(tensor_copies);
   gauge.stale_frames = get(stale_frames);
   gauge.boundary_frames = get(boundary_frames);
   gauge.boundary_bytes = get(boundary_bytes);

@@ -30,7 +30,7 @@ struct rank_board {
   counter payload_bytes_sent{0};
   counter header_bytes_sent{0};
   counter frames_received{0};
-  counter payload_copies{0};
+  counter tensor_copies{0};
   counter stale_frames{0};
   counter boundary_frames{0};
   counter boundary_bytes{0};

@@ -326,7 +326,7 @@ void rank_state::count_wires() {
   rank_board::set(board.payload_bytes_sent, counters.payload_bytes_sent);
   rank_board::set(board.header_bytes_sent, counters.header_bytes_sent);
   rank_board::set(board.frames_received, counters.frames_received);
-  rank_board::set(board.payload_copies, counters.payload_copies);
+  rank_board::set(board.tensor_copies, counters.tensor_copies);
 }
 
 // -- behaviour ------------------------------------------------------------------------------------

@@ -59,7 +59,8 @@ std::string hash_of(const cluster_settings& settings) {
 }
 
 // Start time of a process in clock ticks since boot, field 22 of /proc/<pid>/stat; 0 when it is
-// gone. With it a process number that was given away again is told apart.
+// gone, or dead and only waits to be reaped. With it a process number that was given away again is
+// told apart.
 std::uint64_t start_of(pid_t pid) {
   std::ifstream in(fmt::format("/proc/{}/stat", pid));
   std::string line;
@@ -69,8 +70,11 @@ std::uint64_t start_of(pid_t pid) {
     return 0;
   std::istringstream rest(line.substr(name_end + 1));
   std::string field;
-  for (int i = 3; i < 22; ++i)
+  for (int i = 3; i < 22; ++i) {
     rest >> field;
+    if (i == 3 && (field == "Z" || field == "X"))
+      return 0;
+  }
   std::uint64_t started = 0;
   rest >> started;
   return started;

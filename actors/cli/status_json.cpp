@@ -38,7 +38,7 @@ ordered_json rank_json(const actors::rank_status& rank) {
     {"payload_bytes_sent", gauge.payload_bytes_sent},
     {"header_bytes_sent", gauge.header_bytes_sent},
     {"frames_received", gauge.frames_received},
-    {"payload_copies", gauge.payload_copies},
+    {"tensor_copies", gauge.tensor_copies},
     {"stale_frames", gauge.stale_frames},
     {"boundary_frames", gauge.boundary_frames},
     {"boundary_bytes", gauge.boundary_bytes},

@@ -221,7 +221,7 @@ struct rank_gauge {
   std::uint64_t payload_bytes_sent = 0;
   std::uint64_t header_bytes_sent = 0;
   std::uint64_t frames_received = 0;
-  std::uint64_t payload_copies = 0;
+  std::uint64_t tensor_copies = 0;
   std::uint64_t stale_frames = 0;
   std::uint64_t boundary_frames = 0; ///< Partition inputs sent to the next stage.
   std::uint64_t boundary_bytes = 0;  ///< Their payload and header bytes.
@@ -248,7 +248,7 @@ typename Inspector::result_type inspect(Inspector& f, rank_gauge& x) {
            x.payload_bytes_sent,
            x.header_bytes_sent,
            x.frames_received,
-           x.payload_copies,
+           x.tensor_copies,
            x.stale_frames,
            x.boundary_frames,
            x.boundary_bytes);

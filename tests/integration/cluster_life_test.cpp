@@ -297,6 +297,33 @@ BOOST_AUTO_TEST_CASE(a_cancelled_request_leaves_every_rank) {
   BOOST_TEST(up.wait(20s).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(a_boundary_is_one_message_a_step_and_is_not_copied) {
+  auto shape = two_nodes();
+  compute::random_model wanted;
+  wanted.layers = 4;
+  wanted.hidden = 256;
+  const served_model wide{wanted};
+  shape.model = wide.folder();
+  const cluster two{shape};
+  auto up = two.start({"up", "FILE"});
+  BOOST_REQUIRE(status_becomes(two, serving, 20s));
+  constexpr std::uint64_t prompt = 8;
+  constexpr std::uint64_t answer = 30;
+  two.generate({token_prompt(random_tokens(prompt, 2048, 1), answer)});
+  std::this_thread::sleep_for(500ms); // the next beat
+  const auto gauges = read_gauges(two.run({"status", "FILE", "--json"}, 5).lines);
+  BOOST_REQUIRE(gauges.size() == 2u);
+  constexpr std::uint64_t steps = answer; // the prompt fits into one
+  constexpr std::uint64_t rows = prompt + answer - 1;
+  BOOST_TEST(gauges[0].at("steps") == steps);
+  BOOST_TEST(gauges[0].at("boundary_frames") == steps);
+  BOOST_TEST(gauges[0].at("boundary_bytes") == rows * 256 * sizeof(float) + steps * 80);
+  BOOST_TEST(gauges[1].at("tensor_copies") == 0u);
+  BOOST_TEST(gauges[1].at("boundary_frames") == 0u);
+  up.signal(SIGTERM);
+  BOOST_TEST(up.wait(20s).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(idle_ranks_take_less_than_a_hundredth_of_a_core) {
   const cluster two{two_nodes()};
   auto head = start_node(two, "n0");

@@ -65,12 +65,14 @@ test::process start_serving(const cluster& used) {
     const auto line = up.hear(seconds(60));
     BOOST_REQUIRE(line);
     BOOST_TEST_MESSAGE(*line);
-    if (line->starts_with("serving"))
+    if (line->starts_with("serving;"))
       return up;
   }
 }
 
 void check_ends_well(test::process& up) {
+  for (const auto& line : up.hear_all(seconds(30)))
+    BOOST_TEST_MESSAGE(line);
   const auto ended = up.wait(seconds(30));
   BOOST_REQUIRE(ended);
   BOOST_TEST(ended->exited);

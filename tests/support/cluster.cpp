@@ -125,6 +125,24 @@ std::vector<told_answer> read_answers(const std::vector<std::string>& lines) {
   return answers;
 }
 
+std::vector<std::map<std::string, std::uint64_t>>
+read_gauges(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines)
+    text += line + "\n";
+  std::vector<std::map<std::string, std::uint64_t>> found;
+  const auto status = nlohmann::json::parse(text, nullptr, false);
+  if (!status.is_object())
+    return found;
+  for (const auto& rank : status["ranks"]) {
+    auto& one = found.emplace_back();
+    for (const auto& [key, value] : rank.items())
+      if (value.is_number_unsigned())
+        one[key] = value.get<std::uint64_t>();
+  }
+  return found;
+}
+
 std::string token_prompt(const std::vector<token_id>& tokens, std::size_t new_tokens) {
   return fmt::format(R"({{"tokens": [{}], "max_tokens": {}, "ignore_end": true}})",
                      fmt::join(tokens, ", "),

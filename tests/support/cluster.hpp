@@ -7,7 +7,9 @@
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,10 @@ private:
 
 /// The answers among lines of `troupe generate --json`, by index.
 std::vector<told_answer> read_answers(const std::vector<std::string>& lines);
+
+/// The counters of each rank in `troupe status --json`, by name.
+std::vector<std::map<std::string, std::uint64_t>>
+read_gauges(const std::vector<std::string>& lines);
 
 /// A line for --prompts-file: a prompt of ids, greedy, to exactly `new_tokens` tokens.
 std::string token_prompt(const std::vector<token_id>& tokens, std::size_t new_tokens);

@@ -163,6 +163,7 @@ bool endpoint::put(const frame_header& header, const arrival& from) {
   added.content.payload = std::move(*payload);
   if (copied) {
     ++counters_.payload_copies;
+    counters_.tensor_copies += header.rows > 0 ? 1 : 0;
     counters_.payload_bytes_copied += from.bytes;
   }
   return kept;
