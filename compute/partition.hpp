@@ -30,7 +30,7 @@ struct partition_state {
 /// Rule 16: tokens only where the partition owns input; a hidden tensor is legal everywhere.
 /// The hidden buffer holds [rows, hidden] f32.
 struct token_input {
-  std::span<const token_id> tokens; ///< One per row of the batch.
+  std::span<const token_id> tokens; ///< One per row of the batch; read by begin() only.
 };
 
 struct hidden_input {

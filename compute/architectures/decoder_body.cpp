@@ -42,6 +42,7 @@ public:
 
 private:
   result<partition_output> finish_final(tensor hidden, forward_context& context);
+  void normalise_output_rows(tensor hidden, const batch& rows, tensor out);
   std::vector<bool> find_finite(tensor x);
 
   const decoder_spec& spec_;
@@ -118,8 +119,32 @@ decoder_body::finish_partition(tensor hidden, forward_context& context, bool own
   return partition_output(std::move(out));
 }
 
+/// The last row of each sequence that wants output, one after the other. Rows that lie side by
+/// side, as they all do when every sequence decodes, are done in one go.
+void decoder_body::normalise_output_rows(tensor hidden, const batch& rows, tensor out) {
+  std::size_t done = 0;
+  range run;
+  const auto flush = [&] {
+    if (run.empty())
+      return;
+    ends.final_norm->forward({hidden.row(run.begin), run.size(), hidden.columns},
+                             {out.row(done), run.size(), out.columns});
+    done += run.size();
+  };
+  for (const auto& sequence : rows.sequences) {
+    if (!sequence.wants_output)
+      continue;
+    const std::size_t last = sequence.first_row + sequence.count - 1;
+    if (run.empty() || run.end != last) {
+      flush();
+      run = {last, last};
+    }
+    ++run.end;
+  }
+  flush();
+}
+
 result<partition_output> decoder_body::finish_final(tensor hidden, forward_context& context) {
-  const auto& sequences = context.rows.sequences;
   const auto count = context.rows.output_rows();
   final_output out;
   if (count == 0)
@@ -130,14 +155,7 @@ result<partition_output> decoder_body::finish_final(tensor hidden, forward_conte
     return memory.error();
   out.logits = *std::move(memory);
   const auto normed = scratch_.normed(count);
-  std::size_t next = 0;
-  for (const auto& sequence : sequences)
-    if (sequence.wants_output) {
-      const auto last = sequence.first_row + sequence.count - 1;
-      ends.final_norm->forward({hidden.row(last), 1, hidden.columns},
-                               {normed.row(next), 1, normed.columns});
-      ++next;
-    }
+  normalise_output_rows(hidden, context.rows, normed);
   const tensor logits(out.logits.as<float>().data(), count, vocabulary);
   if (auto done = ends.head->forward(normed, logits, context.group); !done)
     return done.error();

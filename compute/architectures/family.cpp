@@ -154,8 +154,8 @@ result<decoder_spec> read_decoder(const json_object& config) {
   spec.shape = read_shape(config);
   spec.shape.family = found->name;
   spec.norm_eps = static_cast<float>(config.number_or("rms_norm_eps", 1e-6));
-  if (spec.norm_eps < 0)
-    config.fail("rms_norm_eps", "is negative");
+  if (!(spec.norm_eps >= 0 && spec.norm_eps < 1))
+    config.fail("rms_norm_eps", fmt::format("is {}; 0 to 1 is possible", spec.norm_eps));
   found->describe(config, spec);
   check_shape(config, spec.shape);
   if (config.failure())

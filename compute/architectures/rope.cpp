@@ -55,11 +55,22 @@ std::vector<float> plain_frequencies(const rope_request& request) {
   return frequencies;
 }
 
+/// Bounds within which no context overflows; far beyond what any model has.
+constexpr double largest_factor = 65536;
+constexpr std::size_t most_positions = std::size_t{1} << 31;
+
 double read_factor(const rope_request& request) {
   const double factor = request.block.number("factor");
-  if (factor < 1)
-    request.block.fail("factor", fmt::format("is {}; 1 or more is needed", factor));
-  return std::max(factor, 1.0);
+  if (factor < 1 || factor > largest_factor)
+    request.block.fail("factor", fmt::format("is {}; 1 to {} is possible", factor, largest_factor));
+  return std::clamp(factor, 1.0, largest_factor);
+}
+
+std::size_t read_positions(const json_object& where, const char* key, std::size_t fallback) {
+  const auto positions = where.size_or(key, fallback);
+  if (positions > most_positions)
+    where.fail(key, fmt::format("is {}; at most {} is possible", positions, most_positions));
+  return std::min(positions, most_positions);
 }
 
 resolved_rope linear(const rope_request& request) {
@@ -77,7 +88,7 @@ resolved_rope llama3(const rope_request& request) {
   const auto low = static_cast<float>(request.block.number("low_freq_factor"));
   const auto high = static_cast<float>(request.block.number("high_freq_factor"));
   const auto original = static_cast<float>(
-    request.block.size_or("original_max_position_embeddings", request.max_positions));
+    read_positions(request.block, "original_max_position_embeddings", request.max_positions));
   if (!(low > 0 && high > low))
     request.block.fail(
       "high_freq_factor",
@@ -112,7 +123,8 @@ double yarn_magnitude(const json_object& block, double factor) {
 
 resolved_rope yarn(const rope_request& request) {
   const auto& block = request.block;
-  const auto original = block.size_or("original_max_position_embeddings", request.max_positions);
+  const auto original =
+    read_positions(block, "original_max_position_embeddings", request.max_positions);
   const double factor = block.has("factor")
                           ? read_factor(request)
                           : static_cast<double>(request.max_positions) / double(original);
@@ -230,7 +242,9 @@ double read_theta(const json_object& config) {
 resolved_rope read_rope(const json_object& config, std::size_t head_dim) {
   refuse_unknown_keys(config);
   const auto theta = read_theta(config);
-  const auto positions = config.size("max_position_embeddings");
+  if (!config.has("max_position_embeddings"))
+    config.fail("max_position_embeddings", "is missing; a positive integer is needed");
+  const auto positions = read_positions(config, "max_position_embeddings", 1);
   if (config.failure())
     return {};
   const auto read = [&](const char* section) {

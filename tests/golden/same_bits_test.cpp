@@ -50,7 +50,7 @@ BOOST_DATA_TEST_CASE(G06_E45_any_number_of_stages_gives_the_same_bits, fixture_n
   }
 }
 
-BOOST_AUTO_TEST_CASE(A05_five_layers_run_on_1_2_3_4_and_5_stages_with_the_same_bits) {
+BOOST_AUTO_TEST_CASE(A05_B07_five_layers_run_on_1_2_3_4_and_5_stages_with_the_same_bits) {
   for (const bool tied : {false, true}) { // B07: the last stage has the embedding as well
     const tiny_model model({.layers = 5, .tied_head = tied, .seed = 5});
     stage_grid whole(model.open());

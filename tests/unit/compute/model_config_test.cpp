@@ -4,8 +4,9 @@
 #include "tests/support/stage_grid.hpp"
 #include "tests/support/tiny_model.hpp"
 
-#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+
+#include <random>
 
 using namespace troupe;
 using namespace troupe::compute;
@@ -156,7 +157,7 @@ BOOST_AUTO_TEST_CASE(B11_what_is_not_understood_in_rope_is_an_error) {
   BOOST_TEST(says(refusal(in_block(R"("type": "linear")")), "'rope_scaling.factor' is missing"));
   BOOST_TEST(says(refusal(in_block(R"("type": "linear", "rope_type": "yarn", "factor": 4)")),
                   "'type' is 'linear'"));
-  BOOST_TEST(says(refusal(in_block(R"("type": "linear", "factor": 0.5)")), "1 or more"));
+  BOOST_TEST(says(refusal(in_block(R"("type": "linear", "factor": 0.5)")), "1 to 65536"));
   BOOST_TEST(says(refusal(config(R"("rope_interleaved": true)")), "rope_interleaved"));
   BOOST_TEST(says(refusal(config(R"("rope_theta": 1e4, "rope_parameters": {"rope_theta": 5e5})")),
                   "another place says"));
@@ -209,6 +210,36 @@ BOOST_AUTO_TEST_CASE(B13_end_tokens_are_the_union_of_three_files) {
   BOOST_TEST((model.open()->end_tokens() == list{2, 5, 7, 9}));
   model.edit_config(R"("eos_token_id": [9, 2])", R"("eos_token_id": "two")");
   BOOST_TEST(says(model.refusal(), "'eos_token_id' is \"two\""));
+}
+
+BOOST_AUTO_TEST_CASE(hostile_numbers_do_not_overflow) {
+  BOOST_TEST(
+    says(refusal(config(R"("rope_scaling": {"type": "linear", "factor": 1e300})")), "1 to 65536"));
+  auto text = config("");
+  text.replace(text.find("\"max_position_embeddings\": 64"),
+               29,
+               "\"max_position_embeddings\": 281474976710655");
+  BOOST_TEST(says(refusal(text), "at most 2147483648"));
+  text = config("");
+  text.replace(text.find("1e-5"), 4, "-1.0");
+  BOOST_TEST(says(refusal(text), "'rms_norm_eps' is -1"));
+}
+
+BOOST_AUTO_TEST_CASE(two_thousand_damaged_configs_do_no_harm) {
+  const auto whole = config(R"("rope_theta": 1e4, "rope_scaling": {"rope_type": "yarn", "factor": 4,
+    "original_max_position_embeddings": 16}, "use_sliding_window": true, "sliding_window": 9)",
+                            "qwen3");
+  accept(whole);
+  std::mt19937 random(1);
+  std::size_t refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    auto damaged = whole;
+    for (unsigned changes = 1 + random() % 3; changes > 0; --changes)
+      damaged[random() % damaged.size()] = static_cast<char>(32 + random() % 95);
+    auto object = json_object::parse(damaged, "config.json");
+    refused += !object || !read_decoder(*object) ? 1 : 0;
+  }
+  BOOST_TEST(refused > 1000u); // damage to blanks and digits leaves another sound config
 }
 
 BOOST_AUTO_TEST_CASE(B09_a_written_model_is_read_back_as_it_was_asked_for) {
