@@ -1,0 +1,159 @@
+#include "tests/bench/channel.hpp"
+
+#include "config/check.hpp"
+
+#include <ucp/api/ucp.h>
+
+#include <array>
+
+namespace troupe::bench {
+
+namespace {
+
+constexpr unsigned message_id = 1;
+constexpr std::size_t tcp_eager_limit = std::size_t{512} << 10; // The transport's own choice.
+
+void require(ucs_status_t status) {
+  check(status == UCS_OK, ucs_status_string(status));
+}
+
+/// The least that moves messages with failures reported: a header that nobody reads, eager payloads
+/// left where they are, large ones received into one buffer.
+class raw_channel final : public channel {
+public:
+  explicit raw_channel(const std::string& transports) : tcp_(transports == "tcp") {
+    auto target = compute::buffer::allocate(std::size_t{64} << 20);
+    check(target.has_value(), "a benchmark has memory");
+    target_ = *target;
+    ucp_config_t* config = nullptr;
+    require(ucp_config_read(nullptr, nullptr, &config));
+    ucp_config_modify(config, "TLS", transports.c_str());
+    if (tcp_)
+      ucp_config_modify(config, "NET_DEVICES", "lo");
+    ucp_params_t params{};
+    params.field_mask = UCP_PARAM_FIELD_FEATURES;
+    params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+    require(ucp_init(&params, config, &context_));
+    ucp_config_release(config);
+    ucp_worker_params_t worker{};
+    worker.field_mask = UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
+    worker.am_alignment = 64;
+    require(ucp_worker_create(context_, &worker, &worker_));
+    ucp_am_handler_param_t handler{};
+    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB
+                         | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = message_id;
+    handler.cb = arrived;
+    handler.arg = this;
+    require(ucp_worker_set_am_recv_handler(worker_, &handler));
+  }
+
+  ~raw_channel() override {
+    ucp_request_param_t force{};
+    force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    force.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    auto* closing = ucp_ep_close_nbx(endpoint_, &force);
+    while (UCS_PTR_IS_PTR(closing) && ucp_request_check_status(closing) == UCS_INPROGRESS)
+      ucp_worker_progress(worker_);
+    if (UCS_PTR_IS_PTR(closing))
+      ucp_request_free(closing);
+    ucp_worker_destroy(worker_);
+    ucp_cleanup(context_);
+  }
+
+  std::vector<std::byte> address() override {
+    ucp_address_t* found = nullptr;
+    std::size_t bytes = 0;
+    require(ucp_worker_get_address(worker_, &found, &bytes));
+    const auto* begin = reinterpret_cast<const std::byte*>(found);
+    std::vector<std::byte> copied(begin, begin + bytes);
+    ucp_worker_release_address(worker_, found);
+    return copied;
+  }
+
+  void connect(std::span<const std::byte> peer) override {
+    ucp_ep_params_t params{};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+    params.address = reinterpret_cast<const ucp_address_t*>(peer.data());
+    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+    require(ucp_ep_create(worker_, &params, &endpoint_));
+  }
+
+  void post(const compute::buffer& payload) override {
+    ucp_request_param_t param{};
+    param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    param.memory_type = UCS_MEMORY_TYPE_HOST;
+    param.cb.send = sent;
+    param.user_data = this;
+    if (tcp_ && payload.size() <= tcp_eager_limit) {
+      param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+      param.flags = UCP_AM_SEND_FLAG_EAGER;
+    }
+    auto* request = ucp_am_send_nbx(endpoint_,
+                                    message_id,
+                                    header_.data(),
+                                    header_.size(),
+                                    payload.data(),
+                                    payload.size(),
+                                    &param);
+    posted_ += UCS_PTR_IS_PTR(request) ? 1 : 0;
+  }
+
+  std::size_t receive() override {
+    ucp_worker_progress(worker_);
+    return std::exchange(received_, 0);
+  }
+
+  bool idle() override { return posted_ == 0; }
+
+private:
+  static ucs_status_t arrived(void* self,
+                              const void*,
+                              std::size_t,
+                              void* data,
+                              std::size_t bytes,
+                              const ucp_am_recv_param_t* how) {
+    auto& mine = *static_cast<raw_channel*>(self);
+    if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
+      ++mine.received_;
+      return UCS_OK;
+    }
+    ucp_request_param_t param{};
+    param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    param.memory_type = UCS_MEMORY_TYPE_HOST;
+    param.cb.recv_am = pulled;
+    param.user_data = self;
+    auto* request = ucp_am_recv_data_nbx(mine.worker_, data, mine.target_.data(), bytes, &param);
+    mine.received_ += UCS_PTR_IS_PTR(request) ? 0 : 1;
+    return UCS_INPROGRESS;
+  }
+
+  static void sent(void* request, ucs_status_t, void* self) {
+    ucp_request_free(request);
+    --static_cast<raw_channel*>(self)->posted_;
+  }
+
+  static void pulled(void* request, ucs_status_t, std::size_t, void* self) {
+    ucp_request_free(request);
+    ++static_cast<raw_channel*>(self)->received_;
+  }
+
+  const bool tcp_;
+  compute::buffer target_;
+  std::array<std::byte, 96> header_{}; // As many bytes as the transport's.
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  ucp_ep_h endpoint_ = nullptr;
+  std::size_t posted_ = 0;
+  std::size_t received_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<channel> make_raw_channel(const std::string& transports) {
+  return std::make_unique<raw_channel>(transports);
+}
+
+} // namespace troupe::bench
