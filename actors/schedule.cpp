@@ -96,14 +96,20 @@ void schedule::add_entry(next_step& step, flight& record, sequence& which, std::
 
 void schedule::add_decode_rows(next_step& step, flight& record) {
   std::size_t decoding = 0;
-  for (const auto slot : order_)
-    decoding += live_.at(slot).decoding() ? 1 : 0;
+  bool prompts = false;
+  for (const auto slot : order_) {
+    const auto& which = live_.at(slot);
+    decoding += which.decoding() ? 1 : 0;
+    prompts = prompts || (!which.cancelled && which.planned < which.wish.prompt.size());
+  }
+  // Answers that would fill every step leave a row (or, where there is but one, every other step)
+  // to prompts: these would wait until an answer ends.
+  const auto left = !prompts ? 0 : limits_.max_rows > 1 ? 1 : next_step_ % 2;
   // An even share for each step in flight, so that no stage idles while another works.
   const auto share = (decoding + limits_.micro_batches - 1) / limits_.micro_batches;
+  const auto most = std::min(share, limits_.max_rows - left);
   const auto begin = turn_;
-  for (std::size_t i = 0;
-       i < order_.size() && step.tokens.size() < std::min(share, limits_.max_rows);
-       ++i) {
+  for (std::size_t i = 0; i < order_.size() && step.tokens.size() < most; ++i) {
     const auto at = (begin + i) % order_.size();
     auto& which = live_.at(order_[at]);
     if (!which.decoding() || which.output_in_flight || which.cancelled)
