@@ -3,8 +3,12 @@
 //
 // For one row and head the pages of its visible positions are taken in ascending order, with a
 // running maximum:
-//   scores = one chain over head_dim for each of the 32 keys;  p = exp(score - maximum), 0 if
-//   masked totals (one a key lane) = totals * c + p;  sums = sums * c, then + p * value, key by key
+//
+//   score[key] = one chain over head_dim, times scale       for each of the 32 keys of the page
+//   p[key]     = exp(score[key] - maximum), 0 if masked
+//   total[key] = total[key] * c + p[key]                    32 of them, one a key lane
+//   sum[dim]   = sum[dim] * c, then + p[key] * value[key][dim], key by key
+//
 // where c = exp(old maximum - new maximum). At the end the 32 totals are added pairwise. This order
 // is the same alone, in a batch and in a chunk of any size. The rows and heads of a block go
 // through a page together, so that it is read once for all of them. Positions that a row may not

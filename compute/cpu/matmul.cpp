@@ -1,10 +1,10 @@
 // out = x * W^T from panels. Two roads with the same bits:
-// - few rows: the panels are streamed from memory once, converted in registers;
-// - many rows: x is copied into blocks of columns that fit the second-level cache, and each block
-// of
-//   a panel is converted to f32 once and used by all rows.
+// - few rows: the panels are streamed from memory once and converted in registers;
+// - many rows: x is copied into blocks of columns that fit the second-level cache; each block of a
+//   panel is converted to f32 once and used by all rows.
 // The work is split over the panels, never over the columns of W.
 
+#include "compute/cpu/matmul_job.hpp"
 #include "compute/cpu/operations.hpp"
 
 #include <unistd.h>
@@ -17,35 +17,6 @@
 #include <hwy/foreach_target.h>
 
 #include "compute/cpu/tile-inl.hpp"
-
-#ifndef TROUPE_COMPUTE_CPU_MATMUL_JOB
-#define TROUPE_COMPUTE_CPU_MATMUL_JOB
-
-namespace troupe::compute::cpu {
-
-/// Input columns of a block: its 32 lanes of f32 weights (16 KiB) stay in the
-/// first-level cache beside a tile's rows of x.
-inline constexpr std::size_t block_columns = 128;
-/// Distance between the rows of a block of x; not a power of two, which would put all rows of a
-/// tile into one set of the first-level cache.
-inline constexpr std::size_t block_stride = block_columns + 16;
-
-struct matmul_job {
-  execution* on;
-  const panel_matrix* weights;
-  tensor x;
-  std::span<const float> bias;
-  tensor out;
-  bool accumulate;
-  float* blocks;            ///< x as [block][row][block_stride], for many rows.
-  std::size_t group_panels; ///< Panels whose sums are kept while the blocks of columns pass.
-
-  std::size_t columns() const noexcept { return weights->columns(); }
-};
-
-} // namespace troupe::compute::cpu
-
-#endif
 
 HWY_BEFORE_NAMESPACE();
 
