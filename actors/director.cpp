@@ -95,7 +95,9 @@ void director_state::start(self_pointer actor, director_setup given) {
   members_ = std::make_unique<membership>(*setup_.settings, setup_.reference);
   reason_ = "the cluster is starting";
   self_->set_down_handler([this](const caf::down_msg& down) {
-    node_gone(down.source, "its process ended or its connection broke");
+    node_gone(down.source,
+              "its process ended or its connection broke (" + self_->system().render(down.reason)
+                + ")");
   });
   self_->delayed_send(director_actor{self_}, tick_interval, tick{});
 }
