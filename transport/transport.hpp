@@ -41,7 +41,7 @@ struct transport_counters {
   std::uint64_t header_bytes_sent = 0;
   std::uint64_t payload_copies = 0; ///< Copies of a payload made on our side (small eager
                                     ///< payloads that the wire does not let us keep).
-  std::uint64_t tensor_copies = 0; ///< Those of them whose payload is a tensor.
+  std::uint64_t tensor_copies = 0;  ///< Those of them whose payload is a tensor.
   std::uint64_t payload_bytes_copied = 0;
   std::uint64_t frames_dropped_stale = 0; ///< Frames of another epoch.
   std::uint64_t frames_refused = 0;       ///< Malformed, unauthorised or unknown peer.

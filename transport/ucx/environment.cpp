@@ -45,8 +45,12 @@ void prepare_environment() {
     // endpoints that report failures.
     ::setenv("UCX_POSIX_ERROR_HANDLING", "y", 0);
     ::setenv("UCX_SYSV_ERROR_HANDLING", "y", 0);
-    // A dead peer behind shared memory is found at the next keepalive round; 20 s by default.
+    // A dead peer behind shared memory is found at the next keepalive round, 20 s by default, and
+    // only once its parent has reaped it.
     ::setenv("UCX_KEEPALIVE_INTERVAL", "1s", 0);
+    // A row of 4096 f32 values and our header in one fragment; by default 8 KiB just miss it.
+    ::setenv("UCX_POSIX_SEG_SIZE", "20k", 0);
+    ::setenv("UCX_SYSV_SEG_SIZE", "20k", 0);
     ::setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 0);
     if (std::getenv("UCX_LOG_LEVEL") == nullptr)
       ucs_log_push_handler(write_to_our_log);
