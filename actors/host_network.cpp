@@ -30,24 +30,6 @@ struct free_addresses {
 
 using address_list = std::unique_ptr<addrinfo, free_addresses>;
 
-class descriptor {
-public:
-  explicit descriptor(int number) : number_(number) {}
-
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-
-  ~descriptor() {
-    if (number_ >= 0)
-      ::close(number_);
-  }
-
-  int get() const { return number_; }
-
-private:
-  int number_;
-};
-
 result<address_list> resolve(const std::string& host, std::uint16_t port, int flags) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
@@ -80,26 +62,30 @@ bool met_itself(int socket) {
          && here_size == there_size && std::memcmp(&here, &there, here_size) == 0;
 }
 
-// 0, or the errno of connecting to one address.
-int try_connect(const addrinfo& address, clock::time_point give_up) {
-  const descriptor socket(::socket(
-    address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
-  if (socket.get() < 0)
-    return errno;
-  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS)
-      return errno;
+// The socket, or its errno.
+struct attempt {
+  open_socket socket;
+  int code = 0;
+};
+
+attempt try_connect(const addrinfo& address, clock::time_point give_up) {
+  attempt made{open_socket(::socket(
+    address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol))};
+  const int socket = made.socket.get();
+  if (socket < 0 || ::connect(socket, address.ai_addr, address.ai_addrlen) != 0)
+    made.code = errno;
+  if (made.code == EINPROGRESS) {
     const auto left = std::chrono::duration_cast<milliseconds>(give_up - clock::now()).count();
-    pollfd writable{socket.get(), POLLOUT, 0};
+    pollfd writable{socket, POLLOUT, 0};
+    socklen_t size = sizeof made.code;
     if (::poll(&writable, 1, static_cast<int>(std::max<long>(left, 0))) <= 0)
-      return ETIMEDOUT;
-    int code = 0;
-    socklen_t size = sizeof code;
-    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &code, &size);
-    if (code != 0)
-      return code;
+      made.code = ETIMEDOUT;
+    else
+      ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &made.code, &size);
   }
-  return met_itself(socket.get()) ? ECONNREFUSED : 0;
+  if (made.code == 0 && met_itself(socket))
+    made.code = ECONNREFUSED;
+  return made;
 }
 
 } // namespace
@@ -166,16 +152,22 @@ bool belongs_to_this_host(const std::string& host) {
   return false;
 }
 
-result<void> reach(const std::string& host, std::uint16_t port, milliseconds deadline) {
+open_socket::~open_socket() {
+  if (descriptor_ >= 0)
+    ::close(descriptor_);
+}
+
+result<open_socket> connect_to(const std::string& host, std::uint16_t port, milliseconds deadline) {
   const auto list = resolve(host, port, 0);
   if (!list)
     return list.error();
   const auto give_up = clock::now() + deadline;
   int code = EHOSTUNREACH;
   for (const auto* entry = list->get(); entry != nullptr; entry = entry->ai_next) {
-    code = try_connect(*entry, give_up);
-    if (code == 0)
-      return {};
+    auto made = try_connect(*entry, give_up);
+    if (made.code == 0)
+      return std::move(made.socket);
+    code = made.code;
   }
   if (code == ETIMEDOUT)
     return error{errc::timed_out,
@@ -186,12 +178,19 @@ result<void> reach(const std::string& host, std::uint16_t port, milliseconds dea
                fmt::format("{}: {}", name_endpoint(host, port), std::strerror(code))};
 }
 
+result<void> reach(const std::string& host, std::uint16_t port, milliseconds deadline) {
+  const auto socket = connect_to(host, port, deadline);
+  if (!socket)
+    return socket.error();
+  return {};
+}
+
 result<void> try_bind(const std::string& address, std::uint16_t port) {
   const auto list = resolve(address, port, AI_PASSIVE);
   if (!list)
     return list.error();
   const auto& first = **list;
-  const descriptor socket(
+  const open_socket socket(
     ::socket(first.ai_family, first.ai_socktype | SOCK_CLOEXEC, first.ai_protocol));
   const int on = 1;
   if (socket.get() >= 0)

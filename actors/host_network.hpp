@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::actors {
@@ -24,6 +25,30 @@ std::string interface_of(const std::string& address);
 
 /// True for loopback, for every address of an interface, and for names that resolve to one.
 bool belongs_to_this_host(const std::string& host);
+
+/// A socket that closes itself.
+class open_socket {
+public:
+  explicit open_socket(int descriptor) : descriptor_(descriptor) {}
+
+  open_socket(open_socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+  open_socket& operator=(open_socket&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+
+  ~open_socket();
+
+  int get() const noexcept { return descriptor_; }
+
+private:
+  int descriptor_;
+};
+
+/// Connects; the socket does not block. Errors: as reach().
+result<open_socket>
+connect_to(const std::string& host, std::uint16_t port, std::chrono::milliseconds deadline);
 
 /// Somebody listens there. Connects and closes again. Errors: unreachable (with the system's
 /// reason: refused, no route, name not known), timed_out (nothing answered, as behind a firewall).

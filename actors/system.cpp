@@ -1,6 +1,8 @@
 #include "actors/system.hpp"
 
 #include "actors/host_network.hpp"
+#include "actors/tls_errors.hpp"
+#include "actors/tls_handshake.hpp"
 #include "config/address.hpp"
 
 #include <caf/io/all.hpp>
@@ -8,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,9 @@ using std::chrono::milliseconds;
 // Two threads carry all control work: the ranks have threads of their own, and each one more takes
 // a core from them.
 constexpr std::size_t scheduler_threads = 2;
+
+// The framework's time to forget a connection that was opened and closed for a trial.
+constexpr milliseconds after_a_trial(20);
 
 // Our codes travel in a category of ours (10 characters at most).
 const auto our_category = caf::atom("troupe");
@@ -68,6 +74,8 @@ result<std::unique_ptr<control_plane>> control_plane::start(const cluster_settin
   auto shown = credentials::load(settings);
   if (!shown)
     return shown.error();
+  if (shown->secured())
+    keep_tls_errors_apart();
   return std::unique_ptr<control_plane>(
     new control_plane(std::make_unique<parts>(settings, std::move(*shown))));
 }
@@ -141,7 +149,8 @@ error control_plane::parts::explain_refusal(const std::string& where, const caf:
     return {errc::not_now, fmt::format("{} has no door open yet", where)};
   if (why == caf::sec::request_timeout)
     return {errc::timed_out, fmt::format("{} took the connection but did not answer", where)};
-  if (why == caf::sec::cannot_connect_to_node)
+  // Somebody listens: that was seen just before. Over TLS it is the handshake that failed.
+  if (why == caf::sec::cannot_connect_to_node && !shown.secured())
     return {errc::unreachable, fmt::format("{} cannot be reached", where)};
   return {errc::unauthorised,
           fmt::format("{} hung up during the handshake: {}",
@@ -156,8 +165,18 @@ error control_plane::parts::explain_refusal(const std::string& where, const caf:
 result<gateway_actor>
 control_plane::connect(const std::string& host, std::uint16_t port, milliseconds deadline) {
   const auto started = std::chrono::steady_clock::now();
-  if (auto there = reach(host, port, deadline); !there)
-    return there.error();
+  // Seen from here first: the framework gives no reasons, and it would wait for ever on one of its
+  // own threads for a host that swallows packets, or for somebody who says nothing. On loopback
+  // neither happens, and there many processes join within the same moment: the framework names
+  // connections by their descriptors and forgets a closed one late, so that a trial that ends can
+  // take the connection of another node with it that got the same descriptor.
+  if (secured() || !is_loopback(host)) {
+    auto there =
+      secured() ? shake_hands(host, port, parts_->shown, deadline) : reach(host, port, deadline);
+    if (!there)
+      return there.error();
+    std::this_thread::sleep_for(after_a_trial);
+  }
   const auto spent =
     std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - started);
   const auto left = std::max(deadline - spent, milliseconds(100));
@@ -176,8 +195,12 @@ control_plane::connect(const std::string& host, std::uint16_t port, milliseconds
       [&](caf::error& why) { refused = std::move(why); });
   if (found && !parts_->system.assignable(interface, parts_->system.message_types<gateway_actor>()))
     refused = caf::sec::unexpected_actor_messaging_interface;
-  if (refused)
+  if (refused) {
+    if (!secured() && refused == caf::sec::cannot_connect_to_node)
+      if (auto there = reach(host, port, deadline); !there)
+        return there.error();
     return parts_->explain_refusal(name_endpoint(host, port), refused);
+  }
   return caf::actor_cast<gateway_actor>(std::move(found));
 }
 

@@ -6,9 +6,11 @@
 #include <boost/test/unit_test.hpp>
 
 #include <arpa/inet.h>
+#include <csignal>
 #include <fstream>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace troupe;
@@ -62,6 +64,27 @@ const test::role door("door", [](test::parent& p) {
   p.hear(milliseconds(60'000));
   (*plane)->unpublish(gateway, *port);
   caf::anon_send_exit(gateway, caf::exit_reason::user_shutdown);
+  return 0;
+});
+
+// A guest who stays: says "there" for each line that it hears, as long as the door answers.
+const test::role guest("guest", [](test::parent& p) {
+  auto plane = control_plane::start(settings_with(p.arguments().at(0)));
+  if (!plane)
+    return 1;
+  const auto port = static_cast<std::uint16_t>(std::stoi(p.arguments().at(1)));
+  const auto found = (*plane)->connect("127.0.0.1", port, milliseconds(5000));
+  p.say(found ? "inside" : found.error().what);
+  if (!found)
+    return 1;
+  caf::scoped_actor self{(*plane)->system()};
+  self->monitor(*found);
+  while (p.hear(milliseconds(60'000))) {
+    bool gone = false;
+    self->request(*found, milliseconds(2000), status_query{})
+      .receive([](cluster_status&) {}, [&](caf::error&) { gone = true; });
+    p.say(gone ? "outside" : "there");
+  }
   return 0;
 });
 
@@ -205,6 +228,69 @@ BOOST_AUTO_TEST_CASE(E09_knocking_does_no_harm) {
     BOOST_TEST(!!ask(port, secret));
     close();
   }
+}
+
+BOOST_AUTO_TEST_CASE(E09_what_others_do_at_the_door_does_not_touch_who_is_inside) {
+  const auto port = open(good);
+  auto stays = test::process::start("guest", {good, std::to_string(port)});
+  BOOST_REQUIRE(stays.hear(patience) == "inside");
+  const auto check_inside = [&](const std::string& after) {
+    for (int i = 0; i < 5; ++i) {
+      stays.say("still there?");
+      BOOST_TEST((stays.hear(patience) == "there"), after);
+    }
+  };
+  check_inside("coming in");
+  {
+    auto leaves = test::process::start("guest", {good, std::to_string(port)});
+    BOOST_REQUIRE(leaves.hear(patience) == "inside");
+    leaves.signal(SIGKILL);
+    leaves.wait(patience);
+  }
+  check_inside("another guest was killed");
+  BOOST_TEST(!!ask(port, good));
+  check_inside("another guest left");
+  check_refused(port, other);
+  check_inside("another secret was refused");
+  check_refused(port, "-");
+  check_inside("plain TCP was refused");
+  for (const std::string noise : {"", "x", "GET / HTTP/1.1\r\n\r\n"}) {
+    const int fd = connect_raw(port);
+    ::send(fd, noise.data(), noise.size(), MSG_NOSIGNAL);
+    const linger reset{1, noise.size() == 1 ? 0 : 1};
+    ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    ::close(fd);
+    std::this_thread::sleep_for(milliseconds(50));
+    check_inside("noise: " + noise);
+  }
+  close();
+}
+
+BOOST_AUTO_TEST_CASE(E09_a_guest_who_says_nothing_does_not_block_the_door) {
+  for (const auto& secret : {std::string("-"), good}) {
+    const auto port = open(secret);
+    std::vector<int> silent;
+    for (int i = 0; i < 5; ++i)
+      silent.push_back(connect_raw(port));
+    BOOST_TEST(!!ask(port, secret));
+    for (const int fd : silent)
+      ::close(fd);
+    close();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_mute_listener_does_not_hold_a_secured_client) {
+  const raw_listener mute;
+  const auto begun = clock_type::now();
+  {
+    auto plane = control_plane::start(settings_with(good));
+    BOOST_REQUIRE(plane);
+    const auto found = (*plane)->connect("127.0.0.1", mute.port, milliseconds(700));
+    BOOST_REQUIRE(!found);
+    BOOST_TEST_MESSAGE(found.error().what);
+    BOOST_TEST(to_string(found.error().code) == to_string(errc::timed_out));
+  }
+  BOOST_TEST((clock_type::now() - begun < std::chrono::seconds(3)));
 }
 
 BOOST_AUTO_TEST_CASE(nobody_there_is_said_at_once) {
