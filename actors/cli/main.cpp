@@ -59,7 +59,7 @@ void add_up(CLI::App& app, action& chosen) {
                               "Start the nodes that belong on this host; Ctrl-C stops them",
                               "  troupe up                 the demo\n"
                               "  troupe up cluster.toml    the same on every host of the cluster\n"
-                              "  troupe up cluster.toml --log --set cluster.log_level=debug\n");
+                              "  troupe up cluster.toml --log --set cluster.log=debug\n");
   add_cluster(command, options->cluster);
   command->add_flag("--log", options->show_logs, "Show the logs of the nodes");
   command->add_flag("-q,--quiet", options->quiet, "No progress");

@@ -17,7 +17,7 @@ using actors::rank_status;
 
 namespace {
 
-constexpr std::chrono::milliseconds gauge_patience{1000};
+constexpr std::chrono::milliseconds gauge_patience{2500};
 constexpr std::chrono::milliseconds gauge_period{20};
 
 // What carries the frames, without whom to: "to rank 2 tcp/eth0, tensor group over shared memory"

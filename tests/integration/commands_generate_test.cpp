@@ -117,8 +117,8 @@ BOOST_AUTO_TEST_CASE(A09_every_option_of_sampling_has_an_effect) {
   BOOST_TEST(differs({"--repetition-penalty", "5"}));
   BOOST_TEST(differs({"--presence-penalty", "2", "--frequency-penalty", "2"}));
   BOOST_TEST(differs({"--stop", base.lines.front().substr(4, 3)}));
-  const auto shorter
-    = here.run({"generate", "FILE", "-q", "--prompt", short_answer[1], "--max-tokens", "3"});
+  const auto shorter =
+    here.run({"generate", "FILE", "-q", "--prompt", short_answer[1], "--max-tokens", "3"});
   BOOST_TEST(shorter.lines != base.lines);
 }
 

@@ -52,7 +52,8 @@ BOOST_AUTO_TEST_CASE(doctor_says_what_is_wrong_and_what_to_do) {
   check("model_path = \"/no/such/model\"\n", "/no/such/model");
   check("memory = \"1MiB\"\n", "memory");
   check("devices = [\"mlx9_9:1\"]\n", "UCX finds no device mlx9_9:1");
-  check("bind = \"192.0.2.1\"\nadvertise = \"127.0.0.1\"\nport = 7000\n[security]\nsecret_file = \"none\"\n",
+  check("bind = \"192.0.2.1\"\nadvertise = \"127.0.0.1\"\nport = 7000\n[security]\nsecret_file = "
+        "\"none\"\n",
         "none");
 }
 

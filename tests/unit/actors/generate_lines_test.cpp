@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(D09_an_answer_is_valid_json_whatever_its_bytes) {
   BOOST_TEST(holds(line, R"("index":3)"));
   BOOST_TEST(holds(line, "\"text\":\"a\xef\xbf\xbd\\\"\\n\""));
   BOOST_TEST(holds(line, R"("digests":["0123456789abcdef"])"));
-  BOOST_TEST(holds(line, R"("code":"compute_error")"));
+  BOOST_TEST(holds(line, R"("error_code":"compute_error")"));
 }
 
 BOOST_AUTO_TEST_CASE(bytes_read_well) {
