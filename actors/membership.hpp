@@ -30,8 +30,8 @@ public:
   membership(const cluster_settings& settings, node_hello reference);
 
   /// Whether a node may come in, and its position in the file. Errors (for the node's own log, and
-  /// kept as the reason of its absence): mismatch (protocol, settings, model, tokenizer, weights: both values are printed), not_found
-  /// (no such node in the file), not_now (a living node has that name: both addresses).
+  /// kept as the reason of its absence): mismatch (protocol, settings, model, tokenizer, weights:
+  /// both are printed), not_found (no such node), not_now (a living node has the name: addresses).
   result<std::size_t> admit(const node_hello& hello);
 
   /// Takes a node in that was admitted.

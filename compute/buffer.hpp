@@ -41,7 +41,7 @@ private:
   std::shared_ptr<void> owner_;
 };
 
-/// A view of rows of f32 activations in the device's memory: element (r, c) is data[r * stride + c].
+/// A view of rows of f32 values in the device's memory: element (r, c) is data[r * stride + c].
 struct tensor {
   float* data = nullptr;
   std::size_t rows = 0;

@@ -10,7 +10,7 @@
 namespace troupe::compute {
 
 /// One member's handle of a group. Every member calls the same operations in the same order with
-/// matching sizes; implementations check operation, sequence number, element count and epoch against
+/// matching sizes; implementations check operation, sequence number, count and epoch against
 /// each other and answer a difference with errc::mismatch that names both ranks and operations.
 /// A call returns when this member's result is there, or with timed_out / unreachable after the
 /// configured deadline; after any failure the group is poisoned and every later call fails.

@@ -67,7 +67,7 @@ public:
 
 /// Rotary embedding, resolved by the architecture: frequencies per pair and a magnitude.
 struct rope_table {
-  std::vector<float> inverse_frequencies; ///< rotary_dim / 2 entries, f32 as the reference has them.
+  std::vector<float> inverse_frequencies; ///< rotary_dim / 2 entries, f32 as in the reference.
   float magnitude = 1.0f;                 ///< Factor on cos and sin (yarn's attention factor).
 };
 
@@ -106,7 +106,7 @@ public:
   // -- operations --------------------------------------------------------------------------------
 
   /// out[r] = row ids[r] of `weights` as f32; ids that are not in [first, first + weights.rows())
-  /// give a row of zeros (vocabulary-parallel lookup). weights: packed or table. out: [ids, columns].
+  /// give a row of 0 (vocabulary-parallel lookup). weights packed or table. out: [ids, columns].
   virtual void embed(const matrix& weights,
                      std::span<const token_id> ids,
                      token_id first,

@@ -24,7 +24,7 @@ enum class slot_id : std::uint32_t {};
 /// One page of attention memory; the same id names the same tokens on every rank.
 enum class page_id : std::uint32_t {};
 
-/// An entry of the vocabulary. Tokens come in large arrays that tokenizers, samplers and wires walk,
+/// An entry of the vocabulary. Tokens come in large arrays that tokenizers and wires walk through,
 /// so this one is a plain integer.
 using token_id = std::uint32_t;
 

@@ -1,4 +1,4 @@
-#include "device_cases.hpp"
+#include "tests/unit/compute/device_cases.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
