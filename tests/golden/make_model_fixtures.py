@@ -11,7 +11,7 @@ with one more file, expected.safetensors:
     prompt         [P] I64      token ids
     ids            [64] I64     what greedy decoding continues with
     prompt_logits  [P, V] F32   logits of every row of the prompt
-    steps          [K] I64      decoding steps (0 = the step that chose ids[0] ...) whose logits follow
+    steps          [K] I64      decoding steps (step i chose ids[i]) whose logits follow
     step_logits    [K, V] F32
 
 Logits are computed in f32 from the weights as stored. Two logits that compete for the first place
