@@ -247,7 +247,7 @@ void rank_state::send_boundary(const compute::boundary_output& output) {
   message.type = static_cast<std::uint8_t>(setup.wire);
   message.schema = schema_hash(setup.model->boundary());
   rank_board::add(setup.board->boundary_frames, 1);
-  rank_board::add(setup.board->boundary_bytes, payload->size() + transport::frame_header_bytes);
+  rank_board::add(setup.board->boundary_bytes, payload->size() + transport::wire_header_bytes);
   self_->send(*next_, message, std::move(*payload));
 }
 

@@ -57,6 +57,10 @@ struct frame_header {
 
 inline constexpr std::size_t frame_header_bytes = 80;
 
+/// What a wire puts in front of a payload in all: the header, a link number and a count of consumed
+/// bytes.
+inline constexpr std::size_t wire_header_bytes = 16 + frame_header_bytes;
+
 struct frame {
   frame_header header;
   compute::buffer payload; ///< payload.size() == header.payload_bytes.

@@ -306,7 +306,7 @@ bool loopback_end::deliver(packet&& arrived) {
   if (!links_.contains(peer))
     return false;
   if (header.kind == static_cast<std::uint8_t>(frame_kind::goodbye)) {
-    down(peer, {errc::cancelled, fmt::format("peer {} said goodbye", peer)});
+    down(peer, {errc::cancelled, name_peer(peer) + " said goodbye"});
     return true;
   }
   ++counters_.frames_received;
@@ -320,12 +320,12 @@ std::size_t loopback_end::find_silent_peers() {
   std::vector<std::pair<peer_key, error>> found;
   for (const auto& [peer, to] : links_) {
     if (!to.there)
-      found.emplace_back(peer, error{errc::unreachable, fmt::format("peer {} closed", peer)});
+      found.emplace_back(peer, error{errc::unreachable, name_peer(peer) + " closed"});
     else if (!session_.linked(peer) && clock::now() > to.hello_due)
       found.emplace_back(peer,
                          error{errc::timed_out,
-                               fmt::format("peer {} did not say hello within {} ms",
-                                           peer,
+                               fmt::format("{} did not say hello within {} ms",
+                                           name_peer(peer),
                                            options_.connect_deadline.count())});
   }
   for (const auto& [peer, why] : found)

@@ -18,6 +18,11 @@ using peer_key = std::uint32_t;
 
 inline constexpr peer_key conductor_key = 0xffff'fffe;
 
+/// "rank 3", "the conductor": for people.
+inline std::string name_peer(peer_key peer) {
+  return peer == conductor_key ? "the conductor" : "rank " + std::to_string(peer);
+}
+
 /// The secret of one epoch, made by the director and told over the control channel only.
 using epoch_token = std::array<std::byte, 16>;
 

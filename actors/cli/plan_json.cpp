@@ -79,7 +79,7 @@ ordered_json boundaries_json(const plan_report& report) {
                     {"links", report.plan.sizes.tensor},
                     {"dtype", to_string(report.wire)},
                     {"row_bytes", report.plan.boundary_row_bytes},
-                    {"header_bytes", transport::frame_header_bytes}});
+                    {"header_bytes", transport::wire_header_bytes}});
   return list;
 }
 

@@ -128,7 +128,7 @@ std::string traffic_lines(const plan_report& report) {
                         plan.boundary_row_bytes,
                         report.shape.hidden,
                         to_string(report.wire),
-                        transport::frame_header_bytes);
+                        transport::wire_header_bytes);
   for (const auto& rank : plan.ranks) {
     if (plan.sizes.tensor == 1 || rank.where.tensor != 0)
       continue;

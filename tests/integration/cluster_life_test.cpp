@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(a_boundary_is_one_message_a_step_and_is_not_copied) {
   constexpr std::uint64_t rows = prompt + answer - 1;
   BOOST_TEST(gauges[0].at("steps") == steps);
   BOOST_TEST(gauges[0].at("boundary_frames") == steps);
-  BOOST_TEST(gauges[0].at("boundary_bytes") == rows * 256 * sizeof(float) + steps * 80);
+  BOOST_TEST(gauges[0].at("boundary_bytes") == rows * 256 * sizeof(float) + steps * 96);
   BOOST_TEST(gauges[1].at("tensor_copies") == 0u);
   BOOST_TEST(gauges[1].at("boundary_frames") == 0u);
   up.signal(SIGTERM);

@@ -95,7 +95,7 @@ void endpoint::say_goodbye() {
 
 result<void> endpoint::send(frame outgoing) {
   if (said_goodbye_ || failure())
-    return error{errc::unreachable, fmt::format("peer {} is down", peer_)};
+    return error{errc::unreachable, name_peer(peer_) + " is down"};
   const auto bytes = outgoing.payload.size();
   if (bytes > options_.max_payload_bytes)
     return error{errc::invalid_argument,
@@ -259,7 +259,7 @@ std::optional<error> endpoint::failure() const {
     return failure_;
   if (to_.status == UCS_OK)
     return std::nullopt;
-  return error{errc::unreachable, fmt::format("peer {}: {}", peer_, ucs_status_string(to_.status))};
+  return error{errc::unreachable, fmt::format("{}: {}", name_peer(peer_), ucs_status_string(to_.status))};
 }
 
 } // namespace troupe::transport::ucx

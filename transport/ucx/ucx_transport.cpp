@@ -124,7 +124,7 @@ bool ucx_transport::refuse() {
 }
 
 bool ucx_transport::arrived(const arrival& found) {
-  if (found.header.size() != ucx::wire_header_bytes || found.bytes > options_.max_payload_bytes)
+  if (found.header.size() != wire_header_bytes || found.bytes > options_.max_payload_bytes)
     return refuse();
   const auto around = ucx::read_envelope(found.header);
   const auto header = decode(found.header.subspan(ucx::envelope_bytes), found.bytes);
@@ -222,7 +222,7 @@ void ucx_transport::hand_over(peer_key peer, frame&& received) {
       from.left = true;
       return;
     }
-    down(peer, {errc::cancelled, fmt::format("peer {} said goodbye", peer)});
+    down(peer, {errc::cancelled, name_peer(peer) + " said goodbye"});
     worker_->shut_idle();
     return;
   }
@@ -257,7 +257,7 @@ std::size_t ucx_transport::find_silent_peers() {
     down(peer,
          {errc::timed_out,
           fmt::format(
-            "peer {} did not say hello within {} ms", peer, options_.connect_deadline.count())});
+            "{} did not say hello within {} ms", name_peer(peer), options_.connect_deadline.count())});
   return found.size();
 }
 

@@ -15,8 +15,7 @@
 namespace troupe::transport::ucx {
 
 /// The active message's header: link number, consumed bytes (endpoint.hpp), and the frame's header.
-inline constexpr std::size_t envelope_bytes = 16;
-inline constexpr std::size_t wire_header_bytes = envelope_bytes + frame_header_bytes;
+inline constexpr std::size_t envelope_bytes = wire_header_bytes - frame_header_bytes;
 using wire_header = std::array<std::byte, wire_header_bytes>;
 
 /// One ucp endpoint. Owned by the worker until it is shut and everything posted has completed.

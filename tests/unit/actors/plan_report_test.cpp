@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(the_table_says_who_holds_what) {
   for (const auto* part : {"cluster small",
                            "5 layers, hidden 64, 4 heads of 16, 2 KV heads",
                            "2 stages x 2 tensor ranks = 4 ranks",
-                           "2 links x 128 B a row (64 x bf16), and a header of 80 B a step",
+                           "2 links x 128 B a row (64 x bf16), and a header of 96 B a step",
                            "192.0.2.1",
                            "unknown"})
     BOOST_TEST(holds(text, part), "\"" << part << "\" is not in\n" << text);
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(json_has_everything_and_adds_up) {
   BOOST_TEST(parsed->section("state").size("pages") == report.plan.pages);
   const auto text = plan_json(report);
   BOOST_TEST(count(text, "\"rank\":") == 4u);
-  BOOST_TEST(count(text, "\"header_bytes\": 80") == 1u);
+  BOOST_TEST(count(text, "\"header_bytes\": 96") == 1u);
   BOOST_TEST(count(text, "\"budget_bytes\": null") == 1u); // the node elsewhere
 }
 
