@@ -259,7 +259,8 @@ std::optional<error> endpoint::failure() const {
     return failure_;
   if (to_.status == UCS_OK)
     return std::nullopt;
-  return error{errc::unreachable, fmt::format("{}: {}", name_peer(peer_), ucs_status_string(to_.status))};
+  return error{errc::unreachable,
+               fmt::format("{}: {}", name_peer(peer_), ucs_status_string(to_.status))};
 }
 
 } // namespace troupe::transport::ucx

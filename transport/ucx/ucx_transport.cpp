@@ -256,8 +256,9 @@ std::size_t ucx_transport::find_silent_peers() {
   for (const auto peer : found)
     down(peer,
          {errc::timed_out,
-          fmt::format(
-            "{} did not say hello within {} ms", name_peer(peer), options_.connect_deadline.count())});
+          fmt::format("{} did not say hello within {} ms",
+                      name_peer(peer),
+                      options_.connect_deadline.count())});
   return found.size();
 }
 
