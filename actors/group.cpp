@@ -73,7 +73,7 @@ private:
 
 } // namespace
 
-bool on_one_host(const std::vector<rank_address>& members) {
+bool share_memory(const std::vector<rank_address>& members) {
   return std::all_of(members.begin(), members.end(), [&](const rank_address& member) {
     return member.host == members.front().host;
   });
@@ -96,7 +96,7 @@ result<tensor_group> tensor_group::join(const group_place& place,
   transport::collective_options options;
   options.epoch = place.epoch;
   options.deadline = place.deadline;
-  if (on_one_host(place.members)) {
+  if (share_memory(place.members)) {
     // What this rank has posted must go on moving while it waits for its peers.
     options.progress = [&wires] { wires.progress(); };
     const auto& described = place.members.front().segment;

@@ -22,8 +22,8 @@ struct group_place {
   std::chrono::milliseconds deadline{}; ///< Of one operation.
 };
 
-/// Whether all members can share memory.
-bool on_one_host(const std::vector<rank_address>& members);
+/// Whether all members can and may share memory.
+bool share_memory(const std::vector<rank_address>& members);
 
 /// One rank's membership. Owned by the rank's thread.
 class tensor_group {
@@ -31,7 +31,7 @@ public:
   /// Stands in before the first epoch: has a size, refuses to compute.
   static tensor_group unjoined(std::size_t rank, std::size_t size);
 
-  /// Over shared memory where all members are on one host, otherwise over the rank's transport,
+  /// Over shared memory where all members share it, otherwise over the rank's transport,
   /// which must be connected to the other members. Time spent in operations is added to
   /// `spent_ns`.
   static result<tensor_group>

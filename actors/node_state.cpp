@@ -79,6 +79,8 @@ result<void> node_state::host_rank(const shard_assignment& what) {
   born.wire = settings.parallel.wire_dtype;
   born.max_rows = setup_.max_rows;
   born.device = settings.nodes[setup_.index].device;
+  if (setup_.hub == nullptr)
+    born.transports = settings.nodes[setup_.index].transports;
   born.device_options.threads = setup_.threads;
   born.device_options.cores = cores_of(ranks_.size() - 1);
   born.step_deadline = std::chrono::milliseconds{settings.deadlines.step_ms};

@@ -5,9 +5,10 @@
 #include "actors/rank_state.hpp"
 #include "transport/host_identity.hpp"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 namespace troupe::actors {
 
@@ -97,6 +98,10 @@ result<void> rank_state::load_shard(const shard_assignment& what) {
   if (!device)
     return device.error();
   device_ = std::move(*device);
+  log::info("rank {} computes on {}; weights are held as {}",
+            number(setup.rank),
+            device_->describe(),
+            to_string(setup.hold));
   group_ = tensor_group::unjoined(what.tensor, what.tensor_size);
   compute::partition_record record;
   record.units = {what.first_unit, what.last_unit};
@@ -140,7 +145,7 @@ void rank_state::report_loaded(std::uint64_t load_us) {
   const auto address = setup.wires->address();
   for (const auto byte : address.bytes)
     report.address.push_back(std::to_integer<std::uint8_t>(byte));
-  report.host = transport::host_identity();
+  report.host = transport::memory_domain(setup.transports);
   if (segment_)
     for (const auto byte : segment_->describe())
       report.segment.push_back(std::to_integer<std::uint8_t>(byte));
@@ -205,9 +210,8 @@ result<void> rank_state::connect_neighbours(const epoch_plan& plan) {
       peer_handle<conductor_actor>(self_->system(), *setup.wires, transport::conductor_key);
   }
   group_place place;
-  for (std::uint32_t t = 0; t < plan.tensor_size; ++t)
-    place.members.push_back(address_of(neighbour(assignment_.stage, t)));
-  if (!on_one_host(place.members))
+  place.members = group_members();
+  if (!share_memory(place.members))
     for (std::uint32_t t = 0; t < plan.tensor_size; ++t)
       if (t != assignment_.tensor)
         if (auto met = connect(number(place.members[t].rank), place.members[t].address); !met)
@@ -249,11 +253,29 @@ void rank_state::look_for_peers() {
                          "{} ms of the epoch's start",
                          number(setup.rank),
                          awaited_.size(),
-                         awaited_.front() == transport::conductor_key
-                           ? std::string{"the conductor"}
-                           : fmt::format("rank {}", awaited_.front()),
+                         transport::name_peer(awaited_.front()),
                          setup.connect_deadline.count())});
   }
+}
+
+std::vector<rank_address> rank_state::group_members() const {
+  std::vector<rank_address> members;
+  for (std::uint32_t t = 0; t < plan_.tensor_size; ++t)
+    members.push_back(address_of(neighbour(assignment_.stage, t)));
+  return members;
+}
+
+std::set<std::string> rank_state::group_wires() const {
+  const auto members = group_members();
+  if (share_memory(members))
+    return {"shared memory"};
+  std::set<std::string> wires;
+  for (const auto& member : members)
+    if (member.rank != setup.rank) {
+      const auto link = setup.wires->link(number(member.rank));
+      wires.insert(link ? link->transports : link.error().what);
+    }
+  return wires;
 }
 
 void rank_state::serve() {
@@ -273,12 +295,8 @@ void rank_state::serve() {
     add("to conductor", transport::conductor_key, setup.here->conductor().has_value());
   }
   if (plan_.tensor_size > 1) {
-    std::vector<rank_address> members;
-    for (std::uint32_t t = 0; t < plan_.tensor_size; ++t)
-      members.push_back(address_of(neighbour(assignment_.stage, t)));
-    links += fmt::format("{}tensor group over {}",
-                         links.empty() ? "" : ", ",
-                         on_one_host(members) ? "shared memory" : "UCX");
+    links += fmt::format(
+      "{}tensor group over {}", links.empty() ? "" : ", ", fmt::join(group_wires(), " and "));
   }
   pass_end_ = clock::now();
   self_->send(setup.node, rank_joined{setup.rank, epoch_, std::move(links)});
@@ -286,11 +304,14 @@ void rank_state::serve() {
 
 void rank_state::lose_peer(const peer_down& message) {
   // The door has moved the rank to `fenced`; what is left is to say why.
-  log::error("rank {} epoch {} lost peer {}: {}",
-             number(setup.rank),
-             number(epoch_),
-             message.peer,
-             message.what);
+  if (message.code == static_cast<std::uint8_t>(errc::cancelled)) // A goodbye is no failure.
+    log::info("rank {} epoch {}: {}", number(setup.rank), number(epoch_), message.what);
+  else
+    log::error("rank {} epoch {} lost {}: {}",
+               number(setup.rank),
+               number(epoch_),
+               transport::name_peer(message.peer),
+               message.what);
   if (partition_)
     partition_->abandon();
   self_->send(setup.node,

@@ -23,6 +23,7 @@ struct rank_setup {
   dtype wire = dtype::f32;
   std::size_t max_rows = 1; ///< Of one step.
   std::string device = "cpu";
+  std::string transports; ///< That the node may use, in the words of UCX_TLS.
   compute::device_options device_options;
   std::chrono::milliseconds step_deadline{};
   std::chrono::milliseconds connect_deadline{};

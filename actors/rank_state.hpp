@@ -8,7 +8,10 @@
 #include "config/log.hpp"
 
 #include <map>
+#include <set>
+#include <string>
 #include <variant>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -72,6 +75,8 @@ private:
   result<void> connect_neighbours(const epoch_plan& plan);
   rank_id neighbour(std::uint32_t stage, std::uint32_t tensor) const;
   const rank_address& address_of(rank_id rank) const;
+  std::vector<rank_address> group_members() const; ///< By tensor rank, this one included.
+  std::set<std::string> group_wires() const;       ///< What its reductions go over.
   void report_loaded(std::uint64_t load_us);
 
   result<compute::batch> make_batch(const step_plan& plan);

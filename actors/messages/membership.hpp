@@ -105,7 +105,7 @@ typename Inspector::result_type inspect(Inspector& f, node_assignment& x) {
 struct rank_loaded {
   rank_id rank{};
   byte_string address; ///< transport::peer_address.
-  std::string host;    ///< transport::host_identity().
+  std::string host;    ///< transport::memory_domain().
   byte_string segment; ///< Shared segment for its tensor group; tensor rank 0 makes it.
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_held = 0;
