@@ -1,6 +1,7 @@
 #include "compute/cpu/machine.hpp"
 
 #include <algorithm>
+#include <ctime>
 #include <numeric>
 
 #include "compute/cpu/simd_targets.hpp"
@@ -76,10 +77,6 @@ using steady = std::chrono::steady_clock;
 constexpr std::size_t read_at_once = std::size_t{4} << 20; // Floats of all threads.
 constexpr std::size_t steps_at_once = std::size_t{1} << 17;
 
-double seconds_since(steady::time_point start) {
-  return std::chrono::duration<double>(steady::now() - start).count();
-}
-
 /// Rates of passes until the time is over, ascending.
 template <class Pass>
 std::vector<double> sorted_rates(std::chrono::milliseconds duration, const Pass& pass) {
@@ -110,28 +107,34 @@ result<machine_probe> machine_probe::make(const device_options& threads, std::si
   return machine_probe(std::move(on), std::move(*region));
 }
 
+double machine_probe::now() const {
+  timespec time{};
+  clock_gettime(threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 double machine_probe::read_rate() {
   const auto values = region_.as<float>();
   const auto count = std::min(read_at_once, values.size());
   if (next_ + count > values.size())
     next_ = 0;
-  const auto start = steady::now();
+  const auto start = now();
   on_->run(count, [&](std::size_t thread, std::size_t members) {
     const auto share = split_part(count, members, thread);
     answers_[thread * 16] =
       HWY_DYNAMIC_DISPATCH(read_all)(values.data() + next_ + share.begin, share.size());
   });
   next_ += count;
-  return static_cast<double>(count * sizeof(float)) / seconds_since(start);
+  return static_cast<double>(count * sizeof(float)) / (now() - start);
 }
 
 double machine_probe::flop_rate() {
   std::vector<double> done(threads() * 8, 0.0); // A cache line a thread.
-  const auto start = steady::now();
+  const auto start = now();
   on_->run(steps_at_once, [&](std::size_t thread, std::size_t) {
     done[thread * 8] = HWY_DYNAMIC_DISPATCH(multiply_add)(steps_at_once, &answers_[thread * 16]);
   });
-  return std::accumulate(done.begin(), done.end(), 0.0) / seconds_since(start);
+  return std::accumulate(done.begin(), done.end(), 0.0) / (now() - start);
 }
 
 result<machine_figures> measure_machine(const device_options& threads,

@@ -27,6 +27,10 @@ public:
   /// f32 operations per second of all threads together, two a fused multiply-add.
   double flop_rate();
 
+  /// The clock of the passes, in seconds. With one thread it counts the time of that thread alone,
+  /// so that waiting for a core which others use does not count; with several it is the wall's.
+  double now() const;
+
   std::size_t threads() const noexcept { return on_->team->size(); }
 
 private:

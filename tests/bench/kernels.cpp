@@ -1,7 +1,9 @@
 // bench_kernels: the CPU kernels against what the processor can do. One JSON line a measure, with
 // the ratio to the limit that binds it: read bandwidth or multiply-adds. The limits are measured by
 // passes of a millisecond just before and after each call, so that other work on the machine weighs
-// on both; "best" and "median" are of the ratios.
+// on both; "best" and "median" are of the ratios. With one thread all times are those of the thread
+// (it may wait for a core as long as it likes); with more they are the wall's: keep the machine
+// idle.
 //
 //   bench_kernels [threads] [seconds per measure]
 //
@@ -49,9 +51,9 @@ void measure(const bench& b, const std::string& what, bound by, amount of, const
   const auto end = steady::now() + std::chrono::duration<double>(b.seconds);
   while (taken.size() < 5 || steady::now() < end) {
     const auto before = limit();
-    const auto start = steady::now();
+    const auto start = b.probe.now();
     call();
-    taken.push_back(std::chrono::duration<double>(steady::now() - start).count());
+    taken.push_back(b.probe.now() - start);
     const auto rate = (by == bound::read ? of.bytes : of.flops) / taken.back();
     ratios.push_back(rate / ((before + limit()) / 2));
   }
