@@ -1,5 +1,7 @@
 #include "actors/client.hpp"
 
+#include "actors/answer_gathering.hpp"
+#include "actors/host_network.hpp"
 #include "actors/run_folder.hpp"
 #include "actors/system.hpp"
 
@@ -8,11 +10,9 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <variant>
 
 namespace troupe::actors {
 
@@ -24,32 +24,10 @@ using std::chrono::milliseconds;
 // How often a wait looks at the caller's wish to cancel.
 constexpr milliseconds cancel_period{50};
 
-// What the actor below hears, in the order in which it heard it.
-struct accepted {
-  std::uint64_t ask = 0;
-  request_id request{};
-};
-
-struct refused {
-  std::uint64_t ask = 0;
-  error why;
-};
-
-struct status_heard {
-  std::uint64_t ask = 0;
-  cluster_status status;
-};
-
-struct head_down {
-  std::string why;
-};
-
-using event = std::variant<accepted, refused, status_heard, text_piece, request_end, head_down>;
-
 // From the actor's thread to the caller's.
 class event_queue {
 public:
-  void push(event what) {
+  void push(client_event what) {
     {
       const std::lock_guard lock(mutex_);
       events_.push_back(std::move(what));
@@ -57,7 +35,7 @@ public:
     heard_.notify_one();
   }
 
-  std::optional<event> pop(clock::time_point give_up) {
+  std::optional<client_event> pop(clock::time_point give_up) {
     std::unique_lock lock(mutex_);
     if (!heard_.wait_until(lock, give_up, [&] { return !events_.empty(); }))
       return std::nullopt;
@@ -69,7 +47,7 @@ public:
 private:
   std::mutex mutex_;
   std::condition_variable heard_;
-  std::deque<event> events_;
+  std::deque<client_event> events_;
 };
 
 // Asks the head and passes on what it says. Its requests carry no timeouts: the caller's thread has
@@ -78,8 +56,7 @@ caf::behavior listen(caf::event_based_actor* self,
                      const std::shared_ptr<event_queue>& heard,
                      gateway_actor door) {
   self->monitor(door);
-  self->set_down_handler(
-    [=](caf::down_msg& down) { heard->push(head_down{to_string(down.reason)}); });
+  self->set_down_handler([=](caf::down_msg&) { heard->push(head_down{}); });
   return {
     [=](std::uint64_t ask, generate_request& wish) {
       self
@@ -87,10 +64,10 @@ caf::behavior listen(caf::event_based_actor* self,
           door, caf::infinite, std::move(wish), caf::actor_cast<caf::strong_actor_ptr>(self))
         .then(
           [=](request_id id) {
-            heard->push(accepted{ask, id});
+            heard->push(request_accepted{ask, id});
           },
           [=](caf::error& why) {
-            heard->push(refused{ask, from_caf(self->system(), why)});
+            heard->push(request_refused{ask, from_caf(self->system(), why)});
           });
     },
     [=](std::uint64_t ask, status_query question) {
@@ -100,7 +77,7 @@ caf::behavior listen(caf::event_based_actor* self,
             heard->push(status_heard{ask, std::move(known)});
           },
           [=](caf::error& why) {
-            heard->push(refused{ask, from_caf(self->system(), why)});
+            heard->push(request_refused{ask, from_caf(self->system(), why)});
           });
     },
     [=](request_cancel which) { self->send(door, which); },
@@ -135,126 +112,6 @@ generate_request to_message(const text_request& wish) {
   return made;
 }
 
-std::string to_word(finish_reason reason) {
-  switch (reason) {
-  case finish_reason::end: return "stop";
-  case finish_reason::length: return "length";
-  case finish_reason::cancelled: return "cancelled";
-  case finish_reason::failed: return "error";
-  }
-  return "error";
-}
-
-// The answers of one call of generate(), filled event by event.
-class gathering {
-public:
-  gathering(std::size_t count, std::uint64_t first_ask, const cluster_client::text_handler& on_text)
-    : answers_(count), first_ask_(first_ask), on_text_(on_text), open_(count) {}
-
-  bool done() const { return open_ == 0; }
-
-  std::size_t open() const { return open_; }
-
-  std::vector<text_answer> take() { return std::move(answers_); }
-
-  // Requests that were accepted and have not ended.
-  std::vector<request_id> running() const {
-    std::vector<request_id> found;
-    for (const auto& [request, index] : index_of_)
-      found.push_back(request);
-    return found;
-  }
-
-  void hear(event& what) {
-    if (auto* yes = std::get_if<accepted>(&what))
-      accept(*yes);
-    else if (auto* no = std::get_if<refused>(&what))
-      refuse(*no);
-    else if (auto* piece = std::get_if<text_piece>(&what))
-      if (const auto index = index_of(piece->request, what))
-        add(*index, *piece);
-      else
-        return;
-    else if (auto* end = std::get_if<request_end>(&what))
-      if (const auto index = index_of(end->request, what))
-        finish(*index, *end);
-  }
-
-  // Whatever is open ends with this.
-  void fail_all(const error& why, const std::string& finish) {
-    for (auto& answer : answers_) {
-      if (!answer.finish.empty())
-        continue;
-      answer.finish = finish;
-      answer.code = why.code;
-      answer.what = why.what;
-    }
-    open_ = 0;
-  }
-
-private:
-  // Pieces may overtake the answer that names their request: they wait for it.
-  std::optional<std::size_t> index_of(request_id request, event& what) {
-    const auto found = index_of_.find(request);
-    if (found != index_of_.end())
-      return found->second;
-    early_[request].push_back(std::move(what));
-    return std::nullopt;
-  }
-
-  void accept(const accepted& yes) {
-    const auto index = yes.ask - first_ask_;
-    if (index >= answers_.size())
-      return; // An ask of an earlier call that was given up.
-    index_of_[yes.request] = index;
-    auto waiting = early_.extract(yes.request);
-    if (!waiting.empty())
-      for (auto& what : waiting.mapped())
-        hear(what);
-  }
-
-  void refuse(const refused& no) {
-    const auto index = no.ask - first_ask_;
-    if (index >= answers_.size() || !answers_[index].finish.empty())
-      return;
-    answers_[index].finish = "error";
-    answers_[index].code = no.why.code;
-    answers_[index].what = no.why.what;
-    --open_;
-  }
-
-  void add(std::size_t index, const text_piece& piece) {
-    auto& answer = answers_[index];
-    answer.text += piece.text;
-    answer.tokens.insert(answer.tokens.end(), piece.tokens.begin(), piece.tokens.end());
-    answer.logprobs.insert(answer.logprobs.end(), piece.logprobs.begin(), piece.logprobs.end());
-    answer.digests.insert(answer.digests.end(), piece.digests.begin(), piece.digests.end());
-    if (on_text_ && !piece.text.empty())
-      on_text_(index, piece.text);
-  }
-
-  void finish(std::size_t index, const request_end& end) {
-    constexpr double us = 1e-6;
-    auto& answer = answers_[index];
-    answer.finish = to_word(end.reason);
-    answer.code = static_cast<errc>(end.code);
-    answer.what = end.what;
-    answer.prompt_tokens = end.prompt_tokens;
-    answer.queued_s = static_cast<double>(end.queued_us) * us;
-    answer.first_token_s = static_cast<double>(end.first_token_us) * us;
-    answer.total_s = static_cast<double>(end.total_us) * us;
-    index_of_.erase(end.request);
-    --open_;
-  }
-
-  std::vector<text_answer> answers_;
-  std::uint64_t first_ask_;
-  const cluster_client::text_handler& on_text_;
-  std::size_t open_;
-  std::map<request_id, std::size_t> index_of_;
-  std::map<request_id, std::vector<event>> early_;
-};
-
 class remote_client final : public cluster_client {
 public:
   remote_client(std::unique_ptr<control_plane> control,
@@ -276,7 +133,7 @@ public:
     while (auto what = heard_->pop(give_up)) {
       if (auto* known = std::get_if<status_heard>(&*what); known != nullptr && known->ask == ask)
         return std::move(known->status);
-      if (auto* no = std::get_if<refused>(&*what); no != nullptr && no->ask == ask)
+      if (auto* no = std::get_if<request_refused>(&*what); no != nullptr && no->ask == ask)
         return no->why;
       if (note_down(*what))
         return *gone_;
@@ -305,9 +162,8 @@ public:
   }
 
 private:
-  bool note_down(const event& what) {
-    const auto* down = std::get_if<head_down>(&what);
-    if (down != nullptr)
+  bool note_down(const client_event& what) {
+    if (std::holds_alternative<head_down>(what))
       gone_ = error{errc::unreachable, fmt::format("the head at {} went away", where_)};
     return gone_.has_value();
   }
@@ -326,7 +182,7 @@ result<std::vector<text_answer>> remote_client::generate(const std::vector<text_
                                                          const std::atomic<bool>& cancel) {
   if (gone_)
     return *gone_;
-  gathering answers(requests.size(), next_ask_, on_text);
+  answer_gathering answers(requests.size(), next_ask_, on_text);
   for (const auto& request : requests)
     caf::anon_send(listener_, next_ask_++, to_message(request));
   // The cluster has the deadlines of requests; here it only matters that it still says something.
@@ -334,12 +190,12 @@ result<std::vector<text_answer>> remote_client::generate(const std::vector<text_
     milliseconds(deadlines_.step_ms * 2 + deadlines_.join_ms + deadlines_.load_ms);
   auto last_word = clock::now();
   std::optional<clock::time_point> cancelled_at;
-  while (!answers.done()) {
+  while (answers.open() > 0) {
     auto what = heard_->pop(clock::now() + cancel_period);
     if (what) {
       last_word = clock::now();
       if (note_down(*what))
-        answers.fail_all(*gone_, "error");
+        answers.end_all(*gone_, "error");
       else
         answers.hear(*what);
     }
@@ -350,14 +206,14 @@ result<std::vector<text_answer>> remote_client::generate(const std::vector<text_
         caf::anon_send(listener_, request_cancel{request});
     }
     if (cancelled_at && clock::now() - *cancelled_at > milliseconds(deadlines_.status_ms))
-      answers.fail_all({errc::cancelled, "withdrawn"}, "cancelled");
+      answers.end_all({errc::cancelled, "withdrawn"}, "cancelled");
     if (clock::now() - last_word > patience)
-      answers.fail_all({errc::timed_out,
-                        fmt::format("the head at {} said nothing about {} requests for {} s",
-                                    where_,
-                                    answers.open(),
-                                    patience.count() / 1000)},
-                       "error");
+      answers.end_all({errc::timed_out,
+                       fmt::format("the head at {} said nothing about {} requests for {} s",
+                                   where_,
+                                   answers.open(),
+                                   patience.count() / 1000)},
+                      "error");
   }
   return answers.take();
 }
@@ -376,6 +232,9 @@ result<std::unique_ptr<cluster_client>> cluster_client::connect(const cluster_se
                                                    : known.error();
     port = known->port;
   }
+  // A head that is not there is found out before anything is set up to talk to it.
+  if (auto there = reach(head.advertise, port, deadline); !there)
+    return with_context(fmt::format("head {}", head.name), there.error());
   auto control = control_plane::start(settings);
   if (!control)
     return control.error();

@@ -273,6 +273,22 @@ int generate_embedded(const generate_options& options,
   return code != 0 || stopped ? code : fail(stopped.error());
 }
 
+// What --set says about a cluster that runs would have no effect: keys that only the asker uses may
+// be set.
+result<void> check_overrides(const generate_options& options, const cluster_settings& settings) {
+  for (const auto& override : options.cluster.overrides) {
+    const bool is_ours = override.starts_with("security.") || override.starts_with("generate.")
+                         || override.starts_with("deadlines.");
+    if (!is_ours)
+      return error{errc::invalid_argument,
+                   fmt::format("{} runs already, with settings of its own: --set {} would have no "
+                               "effect; stop it first, or leave this away",
+                               settings.file,
+                               override)};
+  }
+  return {};
+}
+
 } // namespace
 
 int run_generate_command(const generate_options& options) {
@@ -287,8 +303,11 @@ int run_generate_command(const generate_options& options) {
   auto client = find_running(*settings);
   if (!client)
     return fail(client.error());
-  return *client == nullptr ? generate_embedded(options, *settings, *requests)
-                            : generate(**client, options, *settings, *requests);
+  if (*client == nullptr)
+    return generate_embedded(options, *settings, *requests);
+  if (auto good = check_overrides(options, *settings); !good)
+    return fail(good.error());
+  return generate(**client, options, *settings, *requests);
 }
 
 } // namespace troupe::cli

@@ -78,8 +78,10 @@ result<bool> local_cluster::look(progress_line& progress) {
   }
   const auto status = client_->status(milliseconds(settings_.deadlines.status_ms));
   if (status) {
-    progress.show(progress_text(*status));
-    return status->phase == "serving";
+    const bool serving = status->phase == "serving";
+    if (!serving)
+      progress.show(progress_text(*status));
+    return serving;
   }
   if (status.error().code != errc::unreachable)
     return false; // Busy; the deadline is the caller's.

@@ -80,6 +80,11 @@ act(puppet self, const generate_request& wish, const caf::strong_actor_ptr& aske
     ::raise(SIGKILL);
   if (wish.prompt == "hang")
     return request;
+  if (wish.prompt == "gap") {
+    say_piece(self, client, request, 0, "one");
+    say_piece(self, client, request, 2, "three");
+    return request;
+  }
   // Pieces that overtake the answer to the request, as those of another actor can.
   say_piece(self, client, request, 0, wish.prompt + ":");
   say_piece(self, client, request, 1, std::to_string(wish.max_tokens));
@@ -198,6 +203,16 @@ BOOST_AUTO_TEST_CASE(one_that_is_refused_or_fails_does_not_touch_the_others) {
   BOOST_TEST((*answers)[1].finish == "stop");
   BOOST_TEST((*answers)[2].finish == "error");
   BOOST_TEST((*answers)[2].what == "a value is not finite");
+}
+
+BOOST_AUTO_TEST_CASE(E44_a_lost_or_repeated_token_is_an_error_not_an_answer) {
+  const auto answers = client->generate({ask("gap"), ask("good")}, {}, cancel);
+  BOOST_REQUIRE(answers);
+  BOOST_TEST(answers->front().finish == "error");
+  BOOST_TEST(to_string(answers->front().code) == to_string(errc::contract_violation));
+  BOOST_TEST(answers->front().what == "tokens from 2 on came where token 1 was due");
+  BOOST_TEST(answers->front().text == "one");
+  BOOST_TEST((*answers)[1].finish == "stop");
 }
 
 BOOST_AUTO_TEST_CASE(a_withdrawn_request_ends_as_cancelled) {
