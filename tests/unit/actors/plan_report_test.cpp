@@ -3,6 +3,7 @@
 #include "compute/weights/json_object.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/tiny_model.hpp"
+#include "transport/frame.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <fmt/format.h>
@@ -104,12 +105,14 @@ bool is_balanced(const std::string& xml) {
 BOOST_AUTO_TEST_CASE(the_table_says_who_holds_what) {
   const small_cluster cluster({.layers = 5, .hidden = 64, .heads = 4, .kv_heads = 2});
   const auto text = plan_text(cluster.report());
-  for (const auto* part : {"cluster small",
-                           "5 layers, hidden 64, 4 heads of 16, 2 KV heads",
-                           "2 stages x 2 tensor ranks = 4 ranks",
-                           "2 links x 128 B a row (64 x bf16), and a header of 96 B a step",
-                           "192.0.2.1",
-                           "unknown"})
+  const auto header = fmt::format("2 links x 128 B a row (64 x bf16), and a header of {} B a step",
+                                  transport::frame_header_bytes);
+  for (const auto& part : std::vector<std::string>{"cluster small",
+                                                   "5 layers, hidden 64, 4 heads of 16, 2 KV heads",
+                                                   "2 stages x 2 tensor ranks = 4 ranks",
+                                                   header,
+                                                   "192.0.2.1",
+                                                   "unknown"})
     BOOST_TEST(holds(text, part), "\"" << part << "\" is not in\n" << text);
   BOOST_TEST(!holds(text, " \n"), "a line ends with blanks");
 }
@@ -146,7 +149,7 @@ BOOST_AUTO_TEST_CASE(json_has_everything_and_adds_up) {
   BOOST_TEST(parsed->section("state").size("pages") == report.plan.pages);
   const auto text = plan_json(report);
   BOOST_TEST(count(text, "\"rank\":") == 4u);
-  BOOST_TEST(count(text, "\"header_bytes\": 96") == 1u);
+  BOOST_TEST(count(text, fmt::format("\"header_bytes\": {}", transport::frame_header_bytes)) == 1u);
   BOOST_TEST(count(text, "\"budget_bytes\": null") == 1u); // the node elsewhere
 }
 
