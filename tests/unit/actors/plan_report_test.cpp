@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(the_table_says_who_holds_what) {
   const small_cluster cluster({.layers = 5, .hidden = 64, .heads = 4, .kv_heads = 2});
   const auto text = plan_text(cluster.report());
   const auto header = fmt::format("2 links x 128 B a row (64 x bf16), and a header of {} B a step",
-                                  transport::frame_header_bytes);
+                                  transport::wire_header_bytes);
   for (const auto& part : std::vector<std::string>{"cluster small",
                                                    "5 layers, hidden 64, 4 heads of 16, 2 KV heads",
                                                    "2 stages x 2 tensor ranks = 4 ranks",
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(json_has_everything_and_adds_up) {
   BOOST_TEST(parsed->section("state").size("pages") == report.plan.pages);
   const auto text = plan_json(report);
   BOOST_TEST(count(text, "\"rank\":") == 4u);
-  BOOST_TEST(count(text, fmt::format("\"header_bytes\": {}", transport::frame_header_bytes)) == 1u);
+  BOOST_TEST(count(text, fmt::format("\"header_bytes\": {}", transport::wire_header_bytes)) == 1u);
   BOOST_TEST(count(text, "\"budget_bytes\": null") == 1u); // the node elsewhere
 }
 
