@@ -350,7 +350,7 @@ void conductor_state::publish(const committed_token& given) {
     finish(given.id,
            finish_reason::failed,
            static_cast<errc>(given.code),
-           "a value of this request is not a finite number; other requests go on");
+           "a value of this request is not a finite number; other requests go on" + setup_.remedy);
     return;
   }
   rank_board::add(setup_.board->answer_tokens, 1);

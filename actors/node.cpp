@@ -11,6 +11,7 @@
 #include "actors/run_folder.hpp"
 #include "actors/settings_digest.hpp"
 #include "actors/system.hpp"
+#include "compute/cpu/instruction_sets.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
 #include "config/cluster_file.hpp"
 #include "config/log.hpp"
@@ -86,6 +87,7 @@ public:
   result<void> run();
 
 private:
+  result<void> choose_instruction_set() const;
   result<void> open_model();
   result<void> check_vocabulary(const compute::tokenizer& words, const compute::model& model) const;
   result<void> start_head();
@@ -122,6 +124,19 @@ private:
   std::uint16_t port_ = 0;
   int parts_ = 1; ///< The node's actor, and the director on the head.
 };
+
+/// Before anything computes: the choice holds for the whole process.
+result<void> node_process::choose_instruction_set() const {
+  const auto& wanted = settings_.nodes[index_].instruction_set;
+  if (wanted.empty())
+    return {};
+  auto chosen = compute::cpu::use_instruction_set(wanted);
+  if (chosen)
+    return {};
+  return error{
+    errc::invalid_config,
+    settings_.point_at(fmt::format("node[{}].instruction_set", index_), chosen.error().what)};
+}
 
 result<void> node_process::open_model() {
   const auto& node = settings_.nodes[index_];
@@ -210,6 +225,9 @@ result<void> node_process::start_conductor(const director_actor& director) {
   limits.micro_batches =
     settings_.schedule.micro_batches > 0 ? settings_.schedule.micro_batches : plan_.sizes.pipeline;
   limits.pages = plan_.pages;
+  if (settings_.parallel.wire_dtype == dtype::f16 && plan_.sizes.pipeline > 1)
+    born.remedy = "; between stages it may be at most 65504 (parallel.wire_dtype = \"f16\"), and "
+                  "would fit with \"f32\" or \"bf16\"";
   born.end_tokens = model_->end_tokens();
   born.vocabulary = model_->shape().vocabulary;
   born.words = words_;
@@ -410,6 +428,8 @@ result<void> node_process::run() {
                  fmt::format("there is no node '{}' in {}", options_.name, settings_.file)};
   std::random_device random;
   incarnation_ = (std::uint64_t{random()} << 32) | random();
+  if (auto chosen = choose_instruction_set(); !chosen)
+    return chosen;
   if (auto opened = open_model(); !opened)
     return opened;
   auto plan = make_plan(settings_, *model_, available_memory_bytes());

@@ -36,12 +36,15 @@ result<void> schedule::submit(sequence_wish wish) {
                              pages_for(bounded),
                              pages_.total(),
                              pages_.total() * compute::kv_page_tokens)};
-  if (waiting_.size() >= limits_.max_queue)
-    return error{errc::overloaded,
-                 fmt::format("{} requests are waiting already; try again later", waiting_.size())};
   wish.max_tokens = bounded - wish.prompt.size();
   waiting_.push_back(std::move(wish));
-  return {};
+  admit(); // what can start now does not wait, and needs no room in the queue
+  if (waiting_.size() <= limits_.max_queue)
+    return {};
+  waiting_.pop_back();
+  return error{errc::overloaded,
+               fmt::format("{} requests are waiting already (schedule.queue); try again later",
+                           waiting_.size())};
 }
 
 void schedule::admit() {

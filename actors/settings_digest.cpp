@@ -9,7 +9,7 @@ namespace {
 
 /// Keys that a host may set for itself.
 bool is_local(std::string_view key) {
-  constexpr std::string_view local_sections[]{"cluster.log_level",
+  constexpr std::string_view local_sections[]{"cluster.log",
                                               "model.path",
                                               "model.tokenizer",
                                               "deadlines.",

@@ -82,6 +82,7 @@ struct node_settings {
   double weight = 1.0;              ///< Speed relative to the other nodes, for uneven splits.
   std::string device = "cpu";       ///< What computes.
   bool pin = false;                 ///< Bind each rank's threads to cores of their own.
+  std::string instruction_set;      ///< Of the arithmetic, "avx2"; empty: the host's best.
 };
 
 /// [security]: what a node must show to the others. A secret, certificates, or both.

@@ -159,13 +159,18 @@ std::vector<setting> rows(node_settings& s) {
     {"weight",
      &s.weight,
      "Speed of this node relative to the others: with weights 2 and 1 the first takes two thirds "
-     "of the layers. 1, because hosts are mostly equal.",
+     "of the layers. 1, because hosts are mostly equal. Not beside parallel.layers.",
      {0, 1e6, true}},
     {"device", choice{&s.device, {"cpu"}}, "What computes."},
     {"pin",
      &s.pin,
      "Bind threads to cores of their own. Off, because it harms as soon as something else runs on "
      "the host."},
+    {"instruction_set",
+     &s.instruction_set,
+     "Instructions that the arithmetic of this node uses at most: \"avx3\" (AVX-512), \"avx2\", "
+     "\"sse4\" or \"scalar\". The best of the host when absent. avx3 and avx2 give the same bits; "
+     "sse4 and scalar round differently, and make all nodes alike where one host has no better."},
   };
 }
 
