@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(B09_a_written_model_is_read_back_as_it_was_asked_for) {
                             .files = 2,
                             .seed = 9};
   const tiny_model written(wanted);
-  const auto& shape = written.open()->shape();
+  const auto shape = written.open()->shape();
   BOOST_TEST(shape.head_dim == 14u);
   BOOST_TEST(shape.heads == 6u);
   BOOST_TEST(shape.kv_heads == 3u);
