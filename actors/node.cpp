@@ -18,7 +18,7 @@
 #include "transport/host_identity.hpp"
 #include "transport/ucx/ucx_transport.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <unistd.h>
 
@@ -27,6 +27,7 @@
 #include <csignal>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 
 namespace troupe::actors {
@@ -88,6 +89,7 @@ public:
 
 private:
   result<void> choose_instruction_set() const;
+  result<void> check_devices() const;
   result<void> open_model();
   result<void> check_vocabulary(const compute::tokenizer& words, const compute::model& model) const;
   result<void> start_head();
@@ -136,6 +138,26 @@ result<void> node_process::choose_instruction_set() const {
   return error{
     errc::invalid_config,
     settings_.point_at(fmt::format("node[{}].instruction_set", index_), chosen.error().what)};
+}
+
+/// UCX goes on without a device that it does not find, and nobody would know over shared memory.
+result<void> node_process::check_devices() const {
+  const auto& wanted = settings_.nodes[index_].devices;
+  if (wanted.empty())
+    return {};
+  const auto found = transport::list_ucx_devices();
+  if (!found)
+    return found.error();
+  std::set<std::string> names;
+  for (const auto& one : *found)
+    names.insert(one.device);
+  for (const auto& device : wanted)
+    if (device != "all" && !names.contains(device))
+      return error{errc::invalid_config,
+                   settings_.point_at(fmt::format("node[{}].devices", index_),
+                                      fmt::format("UCX finds no device {}", device),
+                                      fmt::format("one of {}", fmt::join(names, ", ")))};
+  return {};
 }
 
 result<void> node_process::open_model() {
@@ -430,6 +452,8 @@ result<void> node_process::run() {
   incarnation_ = (std::uint64_t{random()} << 32) | random();
   if (auto chosen = choose_instruction_set(); !chosen)
     return chosen;
+  if (auto known = check_devices(); !known)
+    return known;
   if (auto opened = open_model(); !opened)
     return opened;
   auto plan = make_plan(settings_, *model_, available_memory_bytes());
