@@ -1,7 +1,6 @@
 #include "actors/client.hpp"
 
 #include "actors/answer_gathering.hpp"
-#include "actors/host_network.hpp"
 #include "actors/run_folder.hpp"
 #include "actors/system.hpp"
 
@@ -232,9 +231,6 @@ result<std::unique_ptr<cluster_client>> cluster_client::connect(const cluster_se
                                                    : known.error();
     port = known->port;
   }
-  // A head that is not there is found out before anything is set up to talk to it.
-  if (auto there = reach(head.advertise, port, deadline); !there)
-    return with_context(fmt::format("head {}", head.name), there.error());
   auto control = control_plane::start(settings);
   if (!control)
     return control.error();

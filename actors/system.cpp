@@ -9,8 +9,8 @@
 #include <caf/openssl/manager.hpp>
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,8 +24,8 @@ using std::chrono::milliseconds;
 // a core from them.
 constexpr std::size_t scheduler_threads = 2;
 
-// The framework's time to forget a connection that was opened and closed for a trial.
-constexpr milliseconds after_a_trial(20);
+// For finding out why a connection failed.
+constexpr milliseconds trial_time{1000};
 
 // Our codes travel in a category of ours (10 characters at most).
 const auto our_category = caf::atom("troupe");
@@ -62,12 +62,14 @@ struct control_plane::parts {
                            : system.middleman().actor_handle();
   }
 
-  error explain_refusal(const std::string& where, const caf::error& why);
+  error explain_refusal(const std::string& host, std::uint16_t port, const caf::error& why);
 
   cluster_settings settings;
   credentials shown;
   system_config config;
   caf::actor_system system;
+  std::map<std::pair<std::string, std::uint16_t>, open_socket> trials;
+  bool stuck = false; // One of the framework's threads may hang in the kernel's connect().
 };
 
 result<std::unique_ptr<control_plane>> control_plane::start(const cluster_settings& settings) {
@@ -82,7 +84,12 @@ result<std::unique_ptr<control_plane>> control_plane::start(const cluster_settin
 
 control_plane::control_plane(std::unique_ptr<parts> all) : parts_(std::move(all)) {}
 
-control_plane::~control_plane() = default;
+control_plane::~control_plane() {
+  // The end of an actor system waits for its threads, and a connect() to a host that drops packets
+  // takes minutes: then the threads are left to the end of the process.
+  if (parts_->stuck)
+    static_cast<void>(parts_.release());
+}
 
 caf::actor_system& control_plane::system() noexcept {
   return parts_->system;
@@ -141,50 +148,48 @@ void control_plane::unpublish(const gateway_actor& door, std::uint16_t port) {
     .receive([] {}, [](caf::error&) {}); // Closed already is as good.
 }
 
-error control_plane::parts::explain_refusal(const std::string& where, const caf::error& why) {
+// Why the framework could not connect: it gives no reasons, so the same is tried once more by hand.
+error control_plane::parts::explain_refusal(const std::string& host,
+                                            std::uint16_t port,
+                                            const caf::error& why) {
+  const auto where = name_endpoint(host, port);
   if (why == caf::sec::unexpected_actor_messaging_interface
       || why == caf::sec::incompatible_versions)
     return {errc::mismatch, fmt::format("{} speaks another version of the protocol", where)};
   if (why == caf::sec::no_actor_published_at_port)
     return {errc::not_now, fmt::format("{} has no door open yet", where)};
+  const auto again =
+    shown.secured() ? shake_hands(host, port, shown, trial_time) : reach(host, port, trial_time);
+  if (!again)
+    return again.error();
   if (why == caf::sec::request_timeout)
     return {errc::timed_out, fmt::format("{} took the connection but did not answer", where)};
-  // Somebody listens: that was seen just before. Over TLS it is the handshake that failed.
-  if (why == caf::sec::cannot_connect_to_node && !shown.secured())
-    return {errc::unreachable, fmt::format("{} cannot be reached", where)};
-  return {errc::unauthorised,
-          fmt::format("{} hung up during the handshake: {}",
-                      where,
-                      shown.secured()
-                        ? "it does not hold the secret or certificates of this cluster file, or is "
-                          "no troupe"
-                        : "it asks for a secret or certificates, which this cluster file does not "
-                          "name, or is no troupe")};
+  if (why == caf::sec::cannot_connect_to_node)
+    return {errc::unreachable, fmt::format("{} could not be reached a moment ago", where)};
+  return {
+    errc::unauthorised,
+    fmt::format("{} hung up during the handshake: it asks for a secret or certificates, which "
+                "this cluster file does not name, or is no troupe",
+                where)};
 }
 
 result<gateway_actor>
 control_plane::connect(const std::string& host, std::uint16_t port, milliseconds deadline) {
-  const auto started = std::chrono::steady_clock::now();
-  // Seen from here first: the framework gives no reasons, and it would wait for ever on one of its
-  // own threads for a host that swallows packets, or for somebody who says nothing. On loopback
-  // neither happens, and there many processes join within the same moment: the framework names
-  // connections by their descriptors and forgets a closed one late, so that a trial that ends can
-  // take the connection of another node with it that got the same descriptor.
-  if (secured() || !is_loopback(host)) {
-    auto there =
-      secured() ? shake_hands(host, port, parts_->shown, deadline) : reach(host, port, deadline);
-    if (!there)
-      return there.error();
-    std::this_thread::sleep_for(after_a_trial);
+  // The framework would wait for minutes, on one of its own threads, for a host that swallows
+  // packets: those are found out first. The trial stays connected as long as this object lives,
+  // since the framework names connections by their descriptors and forgets a closed one late: a
+  // trial that ends could take the connection of another node with it that got its descriptor.
+  if (!is_loopback(host) && !parts_->trials.contains({host, port})) {
+    auto trial = connect_to(host, port, deadline);
+    if (!trial)
+      return trial.error();
+    parts_->trials.emplace(std::pair(host, port), std::move(*trial));
   }
-  const auto spent =
-    std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - started);
-  const auto left = std::max(deadline - spent, milliseconds(100));
   caf::strong_actor_ptr found;
   std::set<std::string> interface;
   caf::error refused;
   caf::scoped_actor self{parts_->system};
-  self->request(parts_->connector(), left, caf::connect_atom::value, host, port)
+  self->request(parts_->connector(), deadline, caf::connect_atom::value, host, port)
     .receive(
       [&](const caf::node_id&, caf::strong_actor_ptr& door, std::set<std::string>& offered) {
         found = std::move(door);
@@ -195,13 +200,11 @@ control_plane::connect(const std::string& host, std::uint16_t port, milliseconds
       [&](caf::error& why) { refused = std::move(why); });
   if (found && !parts_->system.assignable(interface, parts_->system.message_types<gateway_actor>()))
     refused = caf::sec::unexpected_actor_messaging_interface;
-  if (refused) {
-    if (!secured() && refused == caf::sec::cannot_connect_to_node)
-      if (auto there = reach(host, port, deadline); !there)
-        return there.error();
-    return parts_->explain_refusal(name_endpoint(host, port), refused);
-  }
-  return caf::actor_cast<gateway_actor>(std::move(found));
+  if (!refused)
+    return caf::actor_cast<gateway_actor>(std::move(found));
+  parts_->stuck = parts_->stuck || refused == caf::sec::request_timeout;
+  parts_->trials.erase({host, port}); // The next try begins anew.
+  return parts_->explain_refusal(host, port, refused);
 }
 
 std::string describe(caf::actor_system& system, const caf::error& what) {

@@ -4,6 +4,7 @@
 #include "actors/cli/status_text.hpp"
 #include "actors/messages/clients.hpp"
 #include "actors/run_folder.hpp"
+#include "config/log.hpp"
 
 #include <fmt/format.h>
 
@@ -19,6 +20,9 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr milliseconds look_period{50};
+
+// For the nodes of a cluster that did not come to serve.
+constexpr milliseconds give_up_time{2000};
 
 // A node that dies takes its peers' connections along: its own words come a moment later.
 constexpr milliseconds last_words_time{1000};
@@ -38,8 +42,9 @@ result<std::unique_ptr<local_cluster>> local_cluster::start(const cluster_settin
     return nodes.error();
   made->nodes_ = std::move(*nodes);
   if (auto serving = made->wait_until_serving(); !serving) {
-    if (auto stopped = made->stop(); !stopped)
-      warn(stopped.error().what);
+    // Nothing was served yet: what does not end at once is not worth waiting for.
+    if (auto stopped = made->end(give_up_time); !stopped)
+      log::debug("{}", stopped.error().what);
     return serving.error();
   }
   return made;
@@ -51,10 +56,14 @@ local_cluster::~local_cluster() {
 }
 
 result<void> local_cluster::stop() {
+  return end(milliseconds(3 * settings_.deadlines.drain_ms) + std::chrono::seconds(5));
+}
+
+result<void> local_cluster::end(milliseconds deadline) {
   client_.reset();
   result<void> ended;
   if (nodes_)
-    ended = nodes_->stop(milliseconds(3 * settings_.deadlines.drain_ms) + std::chrono::seconds(5));
+    ended = nodes_->stop(deadline);
   nodes_.reset();
   if (!options_.run_folder.empty())
     actors::remove_run_folder(options_.run_folder);

@@ -50,6 +50,7 @@ private:
 
   result<void> wait_until_serving();
   result<bool> look(class progress_line& progress);
+  result<void> end(std::chrono::milliseconds deadline);
 
   cluster_settings settings_;
   local_options options_;

@@ -2,7 +2,6 @@
 
 #include "actors/cli/local_cluster.hpp"
 #include "actors/cli/status_text.hpp"
-#include "actors/messages/clients.hpp"
 #include "actors/run_folder.hpp"
 
 #include <fmt/format.h>
@@ -41,10 +40,10 @@ result<void> serve(local_cluster& cluster) {
 }
 
 void show(local_cluster& cluster, const cluster_settings& settings) {
-  const auto status = cluster.client().status(milliseconds(settings.deadlines.status_ms));
-  if (!status)
-    return warn(status.error().what);
-  fmt::print("{}", ranks_text(*status));
+  const auto ranks = describe_ranks(cluster.client(), milliseconds(settings.deadlines.status_ms));
+  if (!ranks)
+    return warn(ranks.error().what);
+  fmt::print("{}", *ranks);
   fmt::print("serving; Ctrl-C stops it\n");
   std::fflush(stdout);
 }
