@@ -1,5 +1,6 @@
 // `troupe up`, `node`, `status`, `stop`: a cluster from its start to its end, in good order and
 // not.
+#include "actors/security.hpp"
 #include "tests/support/cluster.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -121,6 +122,11 @@ BOOST_AUTO_TEST_CASE(a_cluster_from_its_start_to_its_end) {
   BOOST_TEST(!answer.mentions(embedded_would_say), answer.all());
   BOOST_TEST(answer.mentions("tokens/s"), answer.all());
 
+  const auto without_effect =
+    here.run({"generate", "FILE", "--prompt", "In", "--set", "model.context=512"});
+  BOOST_TEST(without_effect.code == 2); // A09
+  BOOST_TEST(without_effect.mentions("would have no effect"), without_effect.all());
+
   const auto second = here.run({"up", "FILE"});
   BOOST_TEST(second.code == 1);
   BOOST_TEST(second.mentions("runs already"), second.all());
@@ -233,6 +239,33 @@ BOOST_AUTO_TEST_CASE(a_secret_keeps_others_outside) {
   up.signal(SIGINT);
   check_ends_well(up);
   BOOST_TEST(!left_something(here));
+}
+
+BOOST_AUTO_TEST_CASE(certificates_of_another_authority_stay_outside) {
+  const cluster here(two_nodes("[security]\ncertificate = \"a.crt\"\nkey = \"a.key\"\n"
+                               "authority = \"a.crt\"\n"));
+  for (const std::string name : {"a", "b"}) { // Each its own authority.
+    const auto made = actors::derive_identity("the secret of cluster " + name);
+    BOOST_REQUIRE(made);
+    std::ofstream(here.folder() / (name + ".crt")) << made->certificate;
+    std::ofstream(here.folder() / (name + ".key")) << made->key;
+    std::filesystem::permissions(here.folder() / (name + ".key"),
+                                 std::filesystem::perms::owner_read);
+  }
+  auto up = start_serving(here);
+  BOOST_TEST(here.run({"status", "FILE"}).code == 0);
+  std::vector<std::string> foreign{"status", "FILE"};
+  for (const auto& [key, file] :
+       {std::pair{"certificate", "b.crt"}, {"key", "b.key"}, {"authority", "b.crt"}}) {
+    foreign.push_back("--set");
+    foreign.push_back("security." + std::string(key) + "=" + (here.folder() / file).string());
+  }
+  const auto refused = here.run(foreign);
+  BOOST_TEST(refused.code == 6, refused.all());
+  BOOST_TEST(refused.mentions("certificates of this cluster file"), refused.all());
+  BOOST_TEST(here.run({"status", "FILE"}).code == 0);
+  up.signal(SIGINT);
+  check_ends_well(up);
 }
 
 BOOST_AUTO_TEST_CASE(E37_a_node_that_died_does_not_keep_the_others_from_ending) {

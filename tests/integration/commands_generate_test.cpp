@@ -105,6 +105,8 @@ BOOST_AUTO_TEST_CASE(many_prompts_keep_their_order_and_their_answers) {
 BOOST_AUTO_TEST_CASE(A09_every_option_of_sampling_has_an_effect) {
   const cluster here(two_nodes);
   const auto base = here.run(with({"generate", "FILE", "-q"}, short_answer));
+  BOOST_REQUIRE(base.code == 0);
+  BOOST_REQUIRE(base.lines.size() == 1u);
   const auto differs = [&](const std::vector<std::string>& more) {
     const auto ran = here.run(with(with({"generate", "FILE", "-q"}, short_answer), more));
     BOOST_TEST(ran.code == 0, ran.all());
