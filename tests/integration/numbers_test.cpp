@@ -162,6 +162,22 @@ BOOST_AUTO_TEST_CASE(G11_unlike_hosts_give_the_same_ids) {
   BOOST_TEST(largest_difference(unlike, expected) < 1e-4);
 }
 
+BOOST_AUTO_TEST_CASE(A01_A03_heads_that_do_not_divide_run_uneven_or_replicated) {
+  const auto agree = [](std::size_t heads, std::size_t kv_heads, std::size_t tensor) {
+    compute::random_model wanted;
+    wanted.hidden = 128;
+    wanted.heads = heads;
+    wanted.kv_heads = kv_heads;
+    const served_model model{wanted};
+    const auto expected = cluster{shape_of(model.folder(), 1)}.generate(prompts());
+    const auto found = cluster{shape_of(model.folder(), 1, tensor)}.generate(prompts());
+    BOOST_TEST(largest_difference(found, expected) < 1e-4, kv_heads << " on " << tensor);
+  };
+  agree(8, 8, 5);
+  agree(8, 1, 4);
+  agree(8, 2, 4);
+}
+
 BOOST_AUTO_TEST_CASE(F08_norms_biases_ties_and_shared_heads_agree_on_any_tensor_size) {
   std::vector<compute::random_model> variants(4);
   variants[0].family = "qwen2"; // biases on q, k, v

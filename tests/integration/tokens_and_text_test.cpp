@@ -242,8 +242,8 @@ BOOST_AUTO_TEST_CASE(B17_ids_outside_of_the_vocabulary_are_refused) {
   BOOST_TEST(answers[1].finish == "stop");
 }
 
-// Row C09: a tokenizer of another model, or a model that is padded.
-BOOST_AUTO_TEST_CASE(B17_C09_vocabularies_that_differ_are_refused_unless_it_is_padding) {
+// A tokenizer of another model, or a model that is padded.
+BOOST_AUTO_TEST_CASE(C09_B17_vocabularies_that_differ_are_refused_unless_it_is_padding) {
   const auto folder_with = [](std::size_t vocabulary) {
     script wanted;
     wanted.follows = chain({10, 11, 1});
