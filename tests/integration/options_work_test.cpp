@@ -6,6 +6,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 using namespace troupe;
@@ -257,4 +259,72 @@ BOOST_AUTO_TEST_CASE(A09_generate_is_what_a_request_does_not_say) {
   BOOST_TEST(std::set<token_id>(repeated.begin(), repeated.end()).size() == repeated.size());
   const auto free = tokens({"generate.repetition_penalty=0.01"}); // and comes where it is wished
   BOOST_TEST(std::set<token_id>(free.begin(), free.end()).size() < free.size());
+}
+
+BOOST_AUTO_TEST_CASE(A09_options_of_model_random_and_bench) {
+  const cluster here{one_process(1)};
+  int count = 0;
+  const auto seen = [&](const std::vector<std::string>& options) {
+    const auto folder = (here.folder() / ("model" + std::to_string(count++))).string();
+    const auto made =
+      here.run(with({"model", "random", folder, "--vocabulary", "300", "-q"}, options));
+    BOOST_TEST(made.code == 0, made.all());
+    auto text = here.run({"model", "inspect", folder}).all();
+    for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder))
+      text.erase(at, folder.size());
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator{folder})
+      files += entry.path().extension() == ".safetensors" ? 1 : 0;
+    return text + "files " + std::to_string(files);
+  };
+  const auto usual = seen({});
+  const auto check = [&](const std::vector<std::string>& options, const std::string& words) {
+    const auto text = seen(options);
+    BOOST_TEST(text.find(words) != std::string::npos, text);
+    BOOST_TEST(text != usual, options.front());
+  };
+  check({"--family", "qwen3"}, "qwen3");
+  check({"--layers", "5"}, "layers 5");
+  check({"--hidden", "96"}, "hidden 96");
+  check({"--heads", "8"}, "heads 8 of");
+  check({"--kv-heads", "4"}, "key/value heads 4");
+  check({"--head-dim", "24"}, "heads 4 of 24");
+  check({"--ffn", "200"}, "ffn 200");
+  check({"--context", "512"}, "context 512");
+  check({"--tied"}, "tied to embedding: yes");
+  check({"--dtype", "f32"}, "stored as f32");
+  check({"--files", "2"}, "files 2");
+  BOOST_TEST(seen({"--threads", "1"}) == usual); // the same bytes, only slower
+  const auto weights = [&](const std::string& seed) {
+    const auto folder = here.folder() / ("seed" + seed);
+    here.run({"model", "random", folder.string(), "--vocabulary", "300", "--seed", seed, "-q"});
+    std::ifstream in(folder / "model.safetensors", std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  };
+  BOOST_TEST((weights("1") != weights("2")));
+
+  const auto folder = small_model().folder().string();
+  const auto bench = [&](const std::string& type, const std::string& prompt_tokens) {
+    const auto ran = here.run({"bench",
+                               folder,
+                               "--dtype",
+                               type,
+                               "--threads",
+                               "1",
+                               "--prompt",
+                               prompt_tokens,
+                               "--steps",
+                               "3",
+                               "--json",
+                               "-q"});
+    BOOST_TEST(ran.code == 0, ran.all());
+    BOOST_TEST(ran.mentions("\"threads\":1"), ran.all());
+    return ran.all();
+  };
+  const auto narrow = bench("bf16", "16");
+  const auto wide = bench("f32", "24");
+  BOOST_TEST(number_in(wide, "decode_bytes") > number_in(narrow, "decode_bytes") * 18 / 10);
+  BOOST_TEST(number_in(narrow, "prompt_tokens") == 16u);
+  BOOST_TEST(number_in(wide, "prompt_tokens") == 24u);
+  BOOST_TEST(here.run({"bench", folder, "--dtype", "f8", "-q"}).code == 2);
 }

@@ -242,6 +242,27 @@ BOOST_AUTO_TEST_CASE(B17_ids_outside_of_the_vocabulary_are_refused) {
   BOOST_TEST(answers[1].finish == "stop");
 }
 
+BOOST_AUTO_TEST_CASE(B17_an_added_token_beyond_the_vocabulary_is_refused_or_padded) {
+  const temporary_folder words;
+  write_tokenizer_with_extra(words.path(), 2051);
+  script wanted;
+  wanted.follows = chain({2051, 11, 1});
+  wanted.vocabulary = 2058; // rows for it, and some more
+  wanted.tokenizer = words.path();
+  const scripted_model padded{wanted};
+  const cluster two{shape_of(padded.folder())};
+  const auto answer = two.generate({R"({"prompt": "In <|extra|>"})"},
+                                   {"--set", "model.allow_vocabulary_padding=true"});
+  BOOST_TEST(answer.front().tokens == (std::vector<token_id>{11, 1}),
+             boost::test_tools::per_element());
+  const served_model small{compute::random_model{}}; // 2048 rows
+  const cluster one{shape_of(small.folder())};
+  const auto ran = one.try_generate({R"({"prompt": "In <|extra|>"})"},
+                                    {"--set", "model.tokenizer=" + words.path().string()});
+  BOOST_TEST(ran.code == 6, ran.all());
+  BOOST_TEST(ran.mentions("ids up to 2051 ('<|extra|>')"), ran.all());
+}
+
 // A tokenizer of another model, or a model that is padded.
 BOOST_AUTO_TEST_CASE(C09_B17_vocabularies_that_differ_are_refused_unless_it_is_padding) {
   const auto folder_with = [](std::size_t vocabulary) {

@@ -136,6 +136,16 @@ void write_tokenizer_of_parts(const fs::path& folder) {
   fs::copy_file(demo / "tokenizer_config.json", folder / "tokenizer_config.json");
 }
 
+void write_tokenizer_with_extra(const fs::path& folder, token_id id) {
+  auto json = demo_tokenizer();
+  auto extra = json["added_tokens"][0];
+  extra["id"] = id;
+  extra["content"] = "<|extra|>";
+  json["added_tokens"].push_back(extra);
+  write_all(folder / "tokenizer.json", json.dump());
+  fs::copy_file(demo / "tokenizer_config.json", folder / "tokenizer_config.json");
+}
+
 void write_tokenizer_of_strings(const fs::path& folder) {
   auto json = demo_tokenizer();
   for (auto& merge : json["model"]["merges"])

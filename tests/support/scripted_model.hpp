@@ -43,6 +43,9 @@ chain(const std::vector<token_id>& tokens, std::vector<std::pair<token_id, token
 /// 2046 is 98 80, 2045 is F0 9F 98. Written into `folder`.
 void write_tokenizer_of_parts(const std::filesystem::path& folder);
 
+/// The demo's tokenizer with one more token, "<|extra|>", of that id. Written into `folder`.
+void write_tokenizer_with_extra(const std::filesystem::path& folder, token_id id);
+
 /// The demo's tokenizer with merges as "a b" instead of pairs. Written into `folder`.
 void write_tokenizer_of_strings(const std::filesystem::path& folder);
 
