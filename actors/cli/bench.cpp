@@ -19,7 +19,6 @@ namespace troupe::cli {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
 using compute::partition;
 
 constexpr std::size_t read_region = std::size_t{1} << 30;
@@ -73,14 +72,14 @@ result<passing_model> passing_model::make(const bench_options& options, std::siz
   return made;
 }
 
-// What was measured; rates are medians of single passes, taken turn by turn with the machine's, so
-// that both met the same conditions.
+// What was measured. With one thread, seconds are those of the thread alone. Rates are medians of
+// single passes, taken turn by turn with the machine's, so that both met the same conditions.
 struct figures {
   std::size_t threads = 0;
   double read_rate = 0;    // Bytes per second of the machine.
   double flop_rate = 0;    // Operations per second of the machine.
   double decode_s = 0;     // One token.
-  double decode_bytes = 0; // Weights that one token streams.
+  double decode_bytes = 0; // Weights and state that one token streams.
   double prompt_s = 0;     // The whole prompt.
   double prompt_flops = 0;
   std::size_t prompt_tokens = 0;
@@ -96,8 +95,9 @@ public:
   static result<std::unique_ptr<bench_run>>
   load(const std::filesystem::path& folder, const bench_options& options, std::size_t threads);
 
-  // `count` tokens from `position` on; seconds.
-  result<double> pass(std::size_t position, std::size_t count);
+  // `count` tokens from `position` on; seconds by the probe's clock.
+  result<double>
+  pass(const compute::cpu::machine_probe& probe, std::size_t position, std::size_t count);
 
   result<void>
   measure(const bench_options& options, compute::cpu::machine_probe& probe, figures& into);
@@ -178,11 +178,12 @@ result<void> bench_run::run(std::size_t position, std::size_t count) {
   return {};
 }
 
-result<double> bench_run::pass(std::size_t position, std::size_t count) {
-  const auto begun = clock::now();
+result<double>
+bench_run::pass(const compute::cpu::machine_probe& probe, std::size_t position, std::size_t count) {
+  const auto begun = probe.now();
   if (auto done = run(position, count); !done)
     return done.error();
-  return std::chrono::duration<double>(clock::now() - begun).count();
+  return probe.now() - begun;
 }
 
 result<void> bench_run::measure(const bench_options& options,
@@ -201,7 +202,7 @@ result<void> bench_run::measure(const bench_options& options,
   std::vector<double> flop_rates;
   std::vector<double> read_rates;
   for (std::size_t i = 0; i < prompt_repeats; ++i) {
-    const auto taken = pass(0, options.prompt);
+    const auto taken = pass(probe, 0, options.prompt);
     if (!taken)
       return taken.error();
     prompt_s.push_back(*taken);
@@ -209,7 +210,7 @@ result<void> bench_run::measure(const bench_options& options,
       flop_rates.push_back(probe.flop_rate());
   }
   for (std::size_t i = 0; i < options.steps; ++i) {
-    const auto taken = pass(options.prompt + i, 1);
+    const auto taken = pass(probe, options.prompt + i, 1);
     if (!taken)
       return taken.error();
     decode_s.push_back(*taken);
@@ -221,7 +222,12 @@ result<void> bench_run::measure(const bench_options& options,
   const auto rows = static_cast<double>(options.prompt);
   // Scores and values of a row over the positions up to its own: 4 operations an element.
   const auto past = rows * (rows + 1) / 2 * 4 * static_cast<double>(shape.heads * shape.head_dim);
-  into.decode_bytes = layers * costs.unit_bytes + costs.output_bytes + costs.input_bytes;
+  // Keys and values of the positions before, in the middle of the decoded ones.
+  const auto positions =
+    static_cast<double>(options.prompt) + static_cast<double>(options.steps) / 2;
+  const auto state = positions * static_cast<double>(state_.cache->bytes())
+                     / static_cast<double>(state_.cache->shape().pages * compute::kv_page_tokens);
+  into.decode_bytes = layers * costs.unit_bytes + costs.output_bytes + costs.input_bytes + state;
   into.prompt_flops = layers * (costs.unit_flops * rows + past) + costs.output_flops;
   into.prompt_tokens = options.prompt;
   into.prompt_s = median(prompt_s);
