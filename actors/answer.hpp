@@ -39,6 +39,9 @@ public:
 
   std::uint32_t tokens() const { return tokens_; }
 
+  /// Counts the epochs that ended while this request ran.
+  int resume() { return ++resumes_; }
+
 private:
   request_id id_;
   client_actor client_;
@@ -47,6 +50,7 @@ private:
   std::size_t prompt_tokens_;
   bool with_digests_;
   std::uint32_t tokens_ = 0;
+  int resumes_ = 0;
   clock::time_point submitted_ = clock::now();
   clock::time_point first_token_{};
 };

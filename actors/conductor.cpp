@@ -1,17 +1,12 @@
 #include "actors/conductor.hpp"
 
-#include "actors/answer.hpp"
 #include "actors/codec.hpp"
-#include "actors/conductor_phases.hpp"
+#include "actors/conductor_state.hpp"
 #include "actors/peer.hpp"
-#include "actors/system.hpp"
-#include "compute/sampler.hpp"
-#include "config/log.hpp"
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <map>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -34,106 +29,18 @@ conductor_gauge conductor_board::read() const {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
-
 constexpr std::chrono::milliseconds look_interval{50};
 
-compute::sampling unpack(const sampling_choice& wish) {
-  compute::sampling made;
-  made.temperature = wish.temperature;
-  made.top_k = wish.top_k;
-  made.top_p = wish.top_p;
-  made.min_p = wish.min_p;
-  made.repetition_penalty = wish.repetition_penalty;
-  made.frequency_penalty = wish.frequency_penalty;
-  made.presence_penalty = wish.presence_penalty;
-  made.seed = wish.seed;
-  return made;
-}
+/// A request that was running when so many epochs ended may well be what ends them.
+constexpr int resumes_at_most = 8;
 
-class conductor_state {
-public:
-  static inline const char* name = "conductor";
-  using self_pointer = conductor_actor::stateful_pointer<conductor_state>;
-
-  /// The only door; see rank_state::step.
-  template <class Act>
-  void step(conductor_input input, std::optional<epoch_id> epoch, Act act) {
-    if (epoch && *epoch != epoch_)
-      return;
-    const auto& cell = conductor_phases.at(phase_, input);
-    if (cell.what != verdict::go) {
-      if (cell.what == verdict::refuse)
-        log::warn("conductor refuses {} while {}",
-                  conductor_phases.name(input),
-                  conductor_phases.name(phase_));
-      return;
-    }
-    if (phase_ != cell.next)
-      log::trace("conductor epoch {}: {} --{}--> {}",
-                 number(epoch_),
-                 conductor_phases.name(phase_),
-                 conductor_phases.name(input),
-                 conductor_phases.name(cell.next));
-    phase_ = cell.next;
-    act();
-  }
-
-  void start(self_pointer actor, conductor_setup given);
-  void join(const epoch_plan& plan);
-  void serve();
-  caf::result<request_id> take(const generate_request& wish, const caf::strong_actor_ptr& client);
-  void cancel(request_id id, std::string why);
-  void client_left(const caf::actor_addr& who);
-  void commit(const step_output& output);
-  void lose_peer(const peer_down& message);
-  void end_epoch(const std::string& reason);
-  void stop();
-  void look();
-
-private:
-  void send_steps();
-  void send_releases();
-  void publish(const committed_token& given);
-  void finish(request_id id, finish_reason reason, errc code = {}, std::string what = {});
-  void fail_all(errc code, const std::string& why);
-  void give_up(conductor_input input, const error& why);
-  void leave();
-  void show();
-  result<request_id> submit(const generate_request& wish, const caf::strong_actor_ptr& client);
-
-  self_pointer self_ = nullptr;
-  conductor_setup setup_;
-  conductor_phase phase_ = conductor_phase::waiting;
-  std::string not_ready_ = "the cluster is starting";
-  epoch_id epoch_{};
-  std::unique_ptr<schedule> schedule_;
-  std::map<request_id, answer> answers_;
-  std::uint64_t next_request_ = 1;
-  std::vector<rank_actor> input_ranks_; ///< Get the tokens.
-  std::vector<rank_actor> other_ranks_; ///< Get the plan.
-  std::vector<transport::peer_key> awaited_;
-  std::deque<clock::time_point> step_times_; ///< Of the steps in flight, oldest first.
-  clock::time_point until_{};                ///< Of joining or draining.
-};
+} // namespace
 
 void conductor_state::start(self_pointer actor, conductor_setup given) {
   self_ = actor;
   setup_ = std::move(given);
   schedule_ = std::make_unique<schedule>(setup_.limits);
-  auto handle = caf::actor_cast<caf::strong_actor_ptr>(self_);
-  auto& system = self_->system();
-  setup_.wires->on_frame([&system, handle](transport::peer_key from, transport::frame&& received) {
-    auto message = decode_message(system, std::move(received));
-    if (message)
-      handle->enqueue(nullptr, caf::make_message_id(), std::move(*message), nullptr);
-    else
-      log::warn("conductor peer {} {}", from, message.error().what);
-  });
-  setup_.wires->on_down([handle](transport::peer_key peer, const error& why) {
-    peer_down down{peer, static_cast<std::uint8_t>(why.code), why.what};
-    handle->enqueue(nullptr, caf::make_message_id(), caf::make_message(std::move(down)), nullptr);
-  });
+  attend(*setup_.wires);
   // Deadlines are looked at in a message of its own: only then may the conductor end itself.
   setup_.home->on_round([this, last = clock::time_point{}]() mutable {
     const auto now = clock::now();
@@ -144,6 +51,43 @@ void conductor_state::start(self_pointer actor, conductor_setup given) {
   });
   self_->set_down_handler([this](const caf::down_msg& down) { client_left(down.source); });
   show();
+}
+
+void conductor_state::attend(transport::transport& wires) {
+  setup_.wires = &wires;
+  auto handle = caf::actor_cast<caf::strong_actor_ptr>(self_);
+  auto& system = self_->system();
+  wires.on_frame([&system, handle](transport::peer_key from, transport::frame&& received) {
+    auto message = decode_message(system, std::move(received));
+    if (message)
+      handle->enqueue(nullptr, caf::make_message_id(), std::move(*message), nullptr);
+    else
+      log::warn("conductor peer {} {}", from, message.error().what);
+  });
+  wires.on_down([handle](transport::peer_key peer, const error& why) {
+    peer_down down{peer, static_cast<std::uint8_t>(why.code), why.what};
+    handle->enqueue(nullptr, caf::make_message_id(), caf::make_message(std::move(down)), nullptr);
+  });
+}
+
+void conductor_state::take_new_wires(result<transport::transport*> made) {
+  if (!made) {
+    log::error("conductor gets no new wires: {}", made.error().what);
+    self_->send(setup_.director,
+                rank_fault{conductor_rank,
+                           epoch_id{},
+                           step_id{},
+                           std::string{rank_phases.name(rank_phase::loading)},
+                           static_cast<std::uint8_t>(made.error().code),
+                           made.error().what});
+    return;
+  }
+  attend(**made);
+  rank_rewired told;
+  told.rank = conductor_rank;
+  for (const auto byte : setup_.wires->address().bytes)
+    told.address.push_back(std::to_integer<std::uint8_t>(byte));
+  self_->send(setup_.director, std::move(told));
 }
 
 void conductor_state::join(const epoch_plan& plan) {
@@ -179,6 +123,7 @@ void conductor_state::join(const epoch_plan& plan) {
 void conductor_state::serve() {
   not_ready_.clear();
   self_->send(setup_.director, rank_joined{conductor_rank, epoch_, {}});
+  send_steps(); // of requests that an earlier epoch left
 }
 
 void conductor_state::look() {
@@ -197,6 +142,9 @@ void conductor_state::look() {
                            setup_.connect_deadline.count())});
     return;
   }
+  if (phase_ == conductor_phase::waiting && !answers_.empty()
+      && now - paused_since_ > setup_.resume_deadline)
+    fail_all(errc::unreachable, not_ready_);
   if (!step_times_.empty() && now - step_times_.front() > setup_.step_deadline)
     give_up(conductor_input::step_late,
             {errc::timed_out,
@@ -215,88 +163,7 @@ void conductor_state::look() {
     }
   }
   if (phase_ == conductor_phase::draining && (answers_.empty() || now > until_))
-    step(conductor_input::drained, std::nullopt, [&] { leave(); });
-}
-
-// -- requests -------------------------------------------------------------------------------------
-
-result<request_id> conductor_state::submit(const generate_request& wish,
-                                           const caf::strong_actor_ptr& client) {
-  if (phase_ != conductor_phase::serving)
-    return error{errc::not_now,
-                 fmt::format("the cluster does not serve now: {}",
-                             phase_ == conductor_phase::draining ? "it is stopping" : not_ready_)};
-  if (auto valid = compute::validate(unpack(wish.sampling)); !valid)
-    return valid.error();
-  for (const auto token : wish.tokens)
-    if (token >= setup_.vocabulary)
-      return error{errc::invalid_argument,
-                   fmt::format("token {} is outside of the model's vocabulary of {}",
-                               token,
-                               setup_.vocabulary)};
-  if (setup_.max_prompt_tokens > 0 && wish.tokens.size() > setup_.max_prompt_tokens)
-    return error{errc::invalid_argument,
-                 fmt::format("the prompt has {} tokens, {} are allowed (limits.max_prompt_tokens)",
-                             wish.tokens.size(),
-                             setup_.max_prompt_tokens)};
-  if (setup_.max_new_tokens > 0 && wish.max_tokens > setup_.max_new_tokens)
-    return error{errc::invalid_argument,
-                 fmt::format("{} new tokens were asked for, {} are allowed (limits.max_new_tokens)",
-                             wish.max_tokens,
-                             setup_.max_new_tokens)};
-  auto stops = compute::stop_strings::make(wish.stop);
-  if (!stops)
-    return stops.error();
-  const auto id = static_cast<request_id>(next_request_);
-  sequence_wish made;
-  made.id = id;
-  made.prompt = wish.tokens;
-  made.max_tokens = wish.max_tokens;
-  made.sampling = wish.sampling;
-  made.with_digests = wish.with_digests;
-  if (!wish.ignore_end)
-    made.end_tokens = setup_.end_tokens;
-  if (auto queued = schedule_->submit(std::move(made)); !queued)
-    return queued.error();
-  ++next_request_;
-  answers_.emplace(id,
-                   answer{id,
-                          caf::actor_cast<client_actor>(client),
-                          compute::text_stream{*setup_.words, true, wish.tokens},
-                          std::move(*stops),
-                          wish.tokens.size(),
-                          wish.with_digests});
-  self_->monitor(client);
-  return id;
-}
-
-caf::result<request_id> conductor_state::take(const generate_request& wish,
-                                              const caf::strong_actor_ptr& client) {
-  if (!client)
-    return to_caf({errc::invalid_argument, "a request needs a client to answer to"});
-  auto id = submit(wish, client);
-  if (!id)
-    return to_caf(id.error());
-  rank_board::add(setup_.board->prompt_tokens, wish.tokens.size());
-  send_steps();
-  return *id;
-}
-
-void conductor_state::cancel(request_id id, std::string why) {
-  if (!answers_.contains(id))
-    return;
-  schedule_->cancel(id);
-  finish(id, finish_reason::cancelled, errc::cancelled, std::move(why));
-  send_steps();
-}
-
-void conductor_state::client_left(const caf::actor_addr& who) {
-  std::vector<request_id> orphans;
-  for (const auto& [id, one] : answers_)
-    if (one.client().address() == who)
-      orphans.push_back(id);
-  for (const auto id : orphans)
-    cancel(id, "the client went away");
+    step(conductor_input::drained, std::nullopt, [&] { leave("the cluster is stopping"); });
 }
 
 // -- steps ----------------------------------------------------------------------------------------
@@ -341,52 +208,29 @@ void conductor_state::commit(const step_output& output) {
   send_steps();
 }
 
-void conductor_state::publish(const committed_token& given) {
-  const auto found = answers_.find(given.id);
-  if (found == answers_.end())
-    return;
-  auto& one = found->second;
-  if (given.ended == sequence_end::failed) {
-    finish(given.id,
-           finish_reason::failed,
-           static_cast<errc>(given.code),
-           "a value of this request is not a finite number; other requests go on" + setup_.remedy);
-    return;
-  }
-  rank_board::add(setup_.board->answer_tokens, 1);
-  self_->send(one.client(), one.take(given));
-  if (one.stopped()) {
-    schedule_->cancel(given.id);
-    finish(given.id, finish_reason::end);
-  } else if (given.ended != sequence_end::none) {
-    auto rest = one.rest();
-    if (!rest.text.empty())
-      self_->send(one.client(), std::move(rest));
-    finish(given.id,
-           given.ended == sequence_end::length ? finish_reason::length : finish_reason::end);
-  }
-}
-
-void conductor_state::finish(request_id id, finish_reason reason, errc code, std::string what) {
-  const auto found = answers_.find(id);
-  if (found == answers_.end())
-    return;
-  auto& board = *setup_.board;
-  rank_board::add(reason == finish_reason::failed      ? board.failed
-                  : reason == finish_reason::cancelled ? board.cancelled
-                                                       : board.finished,
-                  1);
-  self_->send(found->second.client(), found->second.end(reason, code, std::move(what)));
-  const auto client = found->second.client();
-  answers_.erase(found);
-  const bool more = std::any_of(answers_.begin(), answers_.end(), [&](const auto& entry) {
-    return entry.second.client() == client;
-  });
-  if (!more)
-    self_->demonitor(client.address());
-}
-
 // -- the end of an epoch --------------------------------------------------------------------------
+
+/// Live requests keep their tokens and wait for the next epoch, in which their state is computed
+/// again: the same tokens follow, since a draw depends on seed and position alone.
+void conductor_state::pause(const std::string& why) {
+  schedule_->restart();
+  step_times_.clear();
+  not_ready_ = why;
+  std::vector<request_id> hopeless;
+  for (auto& [id, one] : answers_)
+    if (one.resume() > resumes_at_most)
+      hopeless.push_back(id);
+  for (const auto id : hopeless) {
+    schedule_->cancel(id);
+    finish(
+      id,
+      finish_reason::failed,
+      errc::unreachable,
+      fmt::format("{} epochs ended while it ran; the last one since {}", resumes_at_most, why));
+  }
+  paused_since_ = clock::now();
+  show();
+}
 
 void conductor_state::fail_all(errc code, const std::string& why) {
   schedule_->clear();
@@ -401,42 +245,47 @@ void conductor_state::give_up(conductor_input input, const error& why) {
   const auto phase = std::string{conductor_phases.name(phase_)};
   step(input, std::nullopt, [&] {
     log::error("conductor epoch {} gives up while {}: {}", number(epoch_), phase, why.what);
-    fail_all(why.code, why.what);
+    pause(why.what);
     self_->send(
       setup_.director,
       rank_fault{
         conductor_rank, epoch_, step_id{}, phase, static_cast<std::uint8_t>(why.code), why.what});
     if (phase_ == conductor_phase::stopped)
-      leave();
+      leave(why.what);
   });
 }
 
 void conductor_state::lose_peer(const peer_down& message) {
   // The door has moved on already; who is gone is for the director to decide on.
   const auto why = fmt::format("rank {} cannot be reached: {}", message.peer, message.what);
-  fail_all(errc::unreachable, why);
+  pause(why);
   self_->send(setup_.director,
               rank_fault{conductor_rank, epoch_, step_id{}, "serving", message.code, why});
   if (phase_ == conductor_phase::stopped)
-    leave();
+    leave(why);
 }
 
 void conductor_state::end_epoch(const std::string& reason) {
-  fail_all(errc::unreachable, reason);
+  if (phase_ == conductor_phase::stopped) {
+    leave(reason);
+    return;
+  }
+  pause(reason);
   input_ranks_.clear();
   other_ranks_.clear();
-  if (phase_ == conductor_phase::stopped)
-    leave();
+  epoch_ = {};
+  setup_.home->renew_wires(
+    [this](result<transport::transport*> made) { take_new_wires(std::move(made)); });
 }
 
-void conductor_state::stop() {
+void conductor_state::stop(const std::string& why) {
   until_ = clock::now() + setup_.drain_deadline;
   if (phase_ == conductor_phase::stopped || answers_.empty())
-    leave();
+    leave(why);
 }
 
-void conductor_state::leave() {
-  fail_all(errc::cancelled, "the cluster is stopping");
+void conductor_state::leave(const std::string& why) {
+  fail_all(errc::cancelled, why);
   phase_ = conductor_phase::stopped;
   input_ranks_.clear();
   other_ranks_.clear();
@@ -459,6 +308,8 @@ void conductor_state::show() {
 
 // -- behaviour ------------------------------------------------------------------------------------
 
+namespace {
+
 conductor_actor::behavior_type conductor(conductor_state::self_pointer self) {
   auto& my = self->state;
   using input = conductor_input;
@@ -475,7 +326,7 @@ conductor_actor::behavior_type conductor(conductor_state::self_pointer self) {
     },
     [&my](const fence& m) { my.step(input::fence, m.epoch, [&] { my.end_epoch(m.reason); }); },
     [&my](const tick&) { my.look(); },
-    [&my](const node_stop&) { my.step(input::stop, std::nullopt, [&] { my.stop(); }); },
+    [&my](const node_stop& m) { my.step(input::stop, std::nullopt, [&] { my.stop(m.reason); }); },
   };
 }
 

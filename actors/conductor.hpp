@@ -46,6 +46,7 @@ struct conductor_setup {
   std::chrono::milliseconds connect_deadline{};
   std::chrono::milliseconds drain_deadline{};
   std::chrono::milliseconds request_deadline{}; ///< 0: none.
+  std::chrono::milliseconds resume_deadline{};  ///< Live requests wait so long for an epoch.
   conductor_board* board = nullptr;
   neighbours* here = nullptr;
   transport::transport* wires = nullptr;

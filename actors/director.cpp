@@ -20,6 +20,8 @@ using milliseconds = std::chrono::milliseconds;
 constexpr milliseconds tick_interval{100};
 /// After a fault within an epoch the director looks for a while whether a process is gone as well.
 constexpr milliseconds settle_time{300};
+/// The next attempt of ranks that did not meet: what keeps them apart may take a while to pass.
+constexpr milliseconds link_pause{1000};
 /// A node that sends no beat for so many times the progress bound is lost.
 constexpr int silent_bounds = 5;
 
@@ -50,6 +52,7 @@ public:
   void start(self_pointer actor, director_setup given);
   caf::result<node_welcome> take(const node_hello& hello, const node_actor& node);
   void take(const rank_loaded& report);
+  void take(const rank_rewired& report);
   void take(const rank_joined& report);
   void take(const rank_fault& fault);
   void node_gone(const caf::actor_addr& who, const std::string& reason);
@@ -62,12 +65,16 @@ public:
 
 private:
   void gather();
+  void give_up_linking();
+  std::string name_rank(rank_id id) const;
+  std::string unlinked() const; ///< Ranks that have not met all neighbours of the epoch.
   void assign();
+  void link_if_loaded();
   void link();
   void serve();
   void fence_epoch(const std::string& reason);
   void fail(const error& why);
-  void end_nodes(const std::string& reason);
+  void end_nodes(const node_stop& order);
   void finish();
   result<void> compare_digests(const rank_loaded& report);
 
@@ -77,6 +84,7 @@ private:
   director_phase phase_ = director_phase::gathering;
   clock::time_point born_ = clock::now();
   clock::time_point phase_since_ = born_;
+  std::optional<clock::time_point> unlinked_since_; ///< The first attempt of this series.
   bool served_ = false; ///< Whether the cluster was ready once; joining has no deadline then.
   std::string reason_;  ///< Why it does not serve.
   error failure_{errc::unreachable, {}};
@@ -85,6 +93,7 @@ private:
   std::uint64_t incarnation_ = std::random_device{}();
   std::map<rank_id, rank_loaded> loaded_;
   std::map<std::string, std::pair<std::string, rank_id>> digests_; ///< Part: digest, owner.
+  std::set<rank_id> unwired_; ///< Loaded, but not reachable yet since the last epoch ended.
   std::set<rank_id> joined_;
   std::map<rank_id, std::string> links_;
 };
@@ -121,15 +130,31 @@ caf::result<node_welcome> director_state::take(const node_hello& hello, const no
     for (const auto& rank : setup_.plan.ranks)
       if (rank.node == *index)
         loaded_.erase(rank.rank);
+    unlinked_since_.reset(); // another process, another chance
     gather();
   });
   return node_welcome{incarnation_};
 }
 
 void director_state::gather() {
-  if (members_->all_here()
-      && clock::now() - phase_since_ >= (served_ ? settle_time : milliseconds{0}))
+  auto pause = served_ ? settle_time : milliseconds{0};
+  if (unlinked_since_)
+    pause = link_pause;
+  if (members_->all_here() && clock::now() - phase_since_ >= pause)
     step(director_input::all_here, [this] { assign(); });
+}
+
+/// Nodes that reach the head but not each other: they would try for ever.
+void director_state::give_up_linking() {
+  const milliseconds patience{setup_.settings->deadlines.join_ms};
+  if (served_ || !unlinked_since_ || clock::now() - *unlinked_since_ < patience)
+    return;
+  step(director_input::late, [&] {
+    fail({errc::timed_out,
+          fmt::format("the ranks did not meet within {} ms (deadlines.join_ms); the last time {}",
+                      patience.count(),
+                      reason_)});
+  });
 }
 
 void director_state::assign() {
@@ -153,8 +178,7 @@ void director_state::assign() {
     if (!work.ranks.empty())
       self_->send(*members_->at(node).handle, std::move(work));
   }
-  if (loaded_.size() == setup_.plan.ranks.size())
-    step(director_input::all_loaded, [this] { link(); });
+  link_if_loaded();
 }
 
 result<void> director_state::compare_digests(const rank_loaded& report) {
@@ -186,8 +210,7 @@ void director_state::take(const rank_loaded& report) {
               report.load_us / 1000,
               loaded_.size(),
               setup_.plan.ranks.size());
-    if (phase_ == director_phase::loading && loaded_.size() == setup_.plan.ranks.size())
-      step(director_input::all_loaded, [this] { link(); });
+    link_if_loaded();
   });
 }
 
@@ -195,6 +218,8 @@ void director_state::take(const rank_loaded& report) {
 
 void director_state::link() {
   reason_ = "ranks are meeting their neighbours";
+  if (!unlinked_since_)
+    unlinked_since_ = clock::now();
   epoch_ = static_cast<epoch_id>(number(epoch_) + 1);
   joined_.clear();
   epoch_plan plan;
@@ -219,6 +244,23 @@ void director_state::link() {
   self_->send(setup_.conductor->handle, plan);
 }
 
+void director_state::take(const rank_rewired& report) {
+  unwired_.erase(report.rank);
+  if (report.rank == conductor_rank) {
+    setup_.conductor->address = report.address;
+  } else if (const auto found = loaded_.find(report.rank); found != loaded_.end()) {
+    found->second.address = report.address;
+    found->second.segment = report.segment;
+  }
+  link_if_loaded();
+}
+
+void director_state::link_if_loaded() {
+  if (phase_ == director_phase::loading && unwired_.empty()
+      && loaded_.size() == setup_.plan.ranks.size())
+    step(director_input::all_loaded, [this] { link(); });
+}
+
 void director_state::take(const rank_joined& report) {
   if (report.epoch != epoch_)
     return;
@@ -234,14 +276,28 @@ void director_state::take(const rank_joined& report) {
 
 void director_state::serve() {
   served_ = true;
+  unlinked_since_.reset();
   reason_.clear();
   log::info("director epoch {} serves with {} ranks", number(epoch_), setup_.plan.ranks.size());
 }
 
+std::string director_state::name_rank(rank_id id) const {
+  const auto& node = setup_.settings->nodes[setup_.plan.ranks.at(number(id)).node];
+  return fmt::format("rank {} on node '{}' at {}", number(id), node.name, node.advertise);
+}
+
+std::string director_state::unlinked() const {
+  std::string ranks;
+  for (const auto& rank : setup_.plan.ranks)
+    if (!joined_.contains(rank.rank))
+      ranks += (ranks.empty() ? "" : ", ") + name_rank(rank.rank);
+  return ranks.empty() ? "the conductor" : ranks;
+}
+
 void director_state::take(const rank_fault& fault) {
-  const auto who = fault.rank == conductor_rank ? std::string{"the conductor"}
-                                                : fmt::format("rank {}", number(fault.rank));
-  const auto why = fmt::format(
+  const auto who =
+    fault.rank == conductor_rank ? std::string{"the conductor"} : name_rank(fault.rank);
+  auto why = fmt::format(
     "{} gave up while {} at step {}: {}", who, fault.phase, number(fault.step), fault.what);
   if (fault.phase == rank_phases.name(rank_phase::loading)) {
     step(director_input::load_failed, [&] { fail({static_cast<errc>(fault.code), fault.what}); });
@@ -249,6 +305,8 @@ void director_state::take(const rank_fault& fault) {
   }
   if (fault.epoch != epoch_)
     return;
+  if (phase_ == director_phase::linking)
+    why += fmt::format("; not linked: {}", unlinked());
   step(director_input::epoch_lost, [&] { fence_epoch(why); });
 }
 
@@ -261,6 +319,9 @@ void director_state::fence_epoch(const std::string& reason) {
       self_->send(*member.handle, over);
   self_->send(setup_.conductor->handle, over);
   links_.clear();
+  unwired_.insert(conductor_rank);
+  for (const auto& [rank, report] : loaded_)
+    unwired_.insert(rank);
 }
 
 void director_state::node_gone(const caf::actor_addr& who, const std::string& reason) {
@@ -269,8 +330,10 @@ void director_state::node_gone(const caf::actor_addr& who, const std::string& re
     return;
   const auto& node = setup_.settings->nodes[*index];
   for (const auto& rank : setup_.plan.ranks)
-    if (rank.node == *index)
+    if (rank.node == *index) {
       loaded_.erase(rank.rank);
+      unwired_.erase(rank.rank);
+    }
   const auto before = phase_;
   step(director_input::node_lost, [&] {
     const auto why = fmt::format("node '{}' at {} is gone: {}", node.name, node.advertise, reason);
@@ -292,13 +355,13 @@ void director_state::fail(const error& why) {
   reason_ = why.what;
   self_->send(setup_.conductor->handle, fence{epoch_, why.what});
   self_->send(setup_.conductor->handle, node_stop{why.what});
-  end_nodes(why.what);
+  end_nodes({why.what, static_cast<std::uint8_t>(why.code)});
 }
 
-void director_state::end_nodes(const std::string& reason) {
+void director_state::end_nodes(const node_stop& order) {
   for (const auto& member : members_->members())
     if (member.handle)
-      self_->send(*member.handle, node_stop{reason});
+      self_->send(*member.handle, order);
 }
 
 void director_state::stop(const std::string& reason) {
@@ -307,7 +370,7 @@ void director_state::stop(const std::string& reason) {
     self_->monitor(setup_.conductor->handle);
     self_->set_down_handler([this](const caf::down_msg& down) {
       if (down.source == setup_.conductor->handle.address())
-        end_nodes(reason_);
+        end_nodes({reason_});
       else
         node_gone(down.source, "it ended");
     });
@@ -331,6 +394,7 @@ void director_state::look() {
               fmt::format("it sent no beat for {} ms", deadlines.progress_ms * silent_bounds));
   switch (phase_) {
   case director_phase::gathering:
+    give_up_linking();
     gather();
     if (phase_ == director_phase::gathering && !served_
         && in_phase > milliseconds{deadlines.join_ms})
@@ -359,7 +423,7 @@ void director_state::look() {
     break;
   case director_phase::linking:
     if (in_phase > milliseconds{2 * deadlines.connect_ms})
-      step(director_input::late, [&] { fence_epoch("ranks did not meet in time"); });
+      step(director_input::late, [&] { fence_epoch("ranks did not meet in time: " + unlinked()); });
     break;
   case director_phase::failed:
   case director_phase::stopping: {
@@ -431,6 +495,7 @@ director_actor::behavior_type director(director_state::self_pointer self,
   return {
     [&my](const node_hello& hello, const node_actor& node) { return my.take(hello, node); },
     [&my](const rank_loaded& m) { my.take(m); },
+    [&my](const rank_rewired& m) { my.take(m); },
     [&my](const rank_joined& m) { my.take(m); },
     [&my](const rank_fault& m) { my.take(m); },
     [&my](const node_beat& m) { my.beat(m); },

@@ -47,6 +47,7 @@ using node_actor = caf::typed_actor<reacts_to<node_assignment>, // director: hos
                                     reacts_to<epoch_plan>,      // director: a plan begins
                                     reacts_to<fence>,           // director: a plan is over
                                     reacts_to<rank_loaded>,     // rank: loaded
+                                    reacts_to<rank_rewired>,    // rank: has new wires
                                     reacts_to<rank_joined>,     // rank: connected
                                     reacts_to<rank_fault>,      // rank: cannot go on
                                     reacts_to<tick>,            // beat
@@ -56,6 +57,7 @@ using node_actor = caf::typed_actor<reacts_to<node_assignment>, // director: hos
 using director_actor =
   caf::typed_actor<caf::replies_to<node_hello, node_actor>::with<node_welcome>, // a node joins
                    reacts_to<rank_loaded>,                                      // a shard is there
+                   reacts_to<rank_rewired>,                                     // it has new wires
                    reacts_to<rank_joined>, // a rank is connected
                    reacts_to<rank_fault>,  // a rank or the conductor gave up
                    reacts_to<node_beat>,   // progress
@@ -112,6 +114,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::node_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::director_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::gateway_actor))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::rank_rewired))
 
 CAF_END_TYPE_ID_BLOCK(troupe)
 

@@ -259,6 +259,7 @@ result<void> node_process::start_conductor(const director_actor& director) {
   born.connect_deadline = milliseconds{settings_.deadlines.connect_ms};
   born.drain_deadline = milliseconds{settings_.deadlines.drain_ms};
   born.request_deadline = milliseconds{settings_.deadlines.request_ms};
+  born.resume_deadline = milliseconds{settings_.deadlines.join_ms};
   born.board = &board_;
   born.here = &here_;
   born.director = director;

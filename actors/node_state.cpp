@@ -30,7 +30,7 @@ public:
   void to_ranks(const Message& message);
   template <class Message>
   void to_director(const Message& message);
-  void end(const std::string& reason);
+  void end(const node_stop& order);
   void lose_director();
 
 private:
@@ -156,17 +156,20 @@ void node_state::to_director(const Message& message) {
     self_->send(*director_, message);
 }
 
-void node_state::end(const std::string& reason) {
+void node_state::end(const node_stop& order) {
   if (ending_)
     return;
   ending_ = true;
-  log::info("node ends: {}", reason);
-  to_ranks(node_stop{reason});
+  log::info("node ends: {}", order.reason);
+  to_ranks(order);
   setup_.here->clear();
   ranks_.clear(); // waits for the threads, each of which ends after the message above
   director_.reset();
   setup_.gateway = gateway_actor{};
-  setup_.on_end({});
+  if (order.failure == node_stop::no_failure)
+    setup_.on_end({});
+  else
+    setup_.on_end(error{static_cast<errc>(order.failure), order.reason});
   self_->quit();
 }
 
@@ -177,9 +180,7 @@ void node_state::lose_director() {
   const error why{errc::unreachable,
                   fmt::format("the head, node '{}' at {}, is gone", head.name, head.advertise)};
   log::error("node {}", why.what);
-  auto told = std::exchange(setup_.on_end, [](const result<void>&) {});
-  end(why.what);
-  told(why);
+  end({why.what, static_cast<std::uint8_t>(why.code)});
 }
 
 node_actor::behavior_type node(node_state::self_pointer self,
@@ -191,10 +192,11 @@ node_actor::behavior_type node(node_state::self_pointer self,
     [&my](const epoch_plan& m) { my.to_ranks(m); },
     [&my](const fence& m) { my.to_ranks(m); },
     [&my](const rank_loaded& m) { my.to_director(m); },
+    [&my](const rank_rewired& m) { my.to_director(m); },
     [&my](const rank_joined& m) { my.to_director(m); },
     [&my](const rank_fault& m) { my.to_director(m); },
     [&my](const tick&) { my.beat(); },
-    [&my](const node_stop& m) { my.end(m.reason); },
+    [&my](const node_stop& m) { my.end(m); },
   };
 }
 

@@ -15,14 +15,19 @@ namespace troupe::actors {
 void rank_state::start(self_pointer actor, rank_setup given) {
   self_ = actor;
   setup = std::move(given);
-  setup.wires->on_frame([this](transport::peer_key from, transport::frame&& received) {
+  attend(*setup.wires);
+  setup.home->on_round([this] { look_for_peers(); });
+}
+
+void rank_state::attend(transport::transport& wires) {
+  setup.wires = &wires;
+  wires.on_frame([this](transport::peer_key from, transport::frame&& received) {
     take_frame(from, std::move(received));
   });
-  setup.wires->on_down([this](transport::peer_key peer, const error& why) {
+  wires.on_down([this](transport::peer_key peer, const error& why) {
     group_.member_down(peer, why);
     self_->send(rank_actor{self_}, peer_down{peer, static_cast<std::uint8_t>(why.code), why.what});
   });
-  setup.home->on_round([this] { look_for_peers(); });
 }
 
 void rank_state::take_frame(transport::peer_key from, transport::frame&& received) {
@@ -139,16 +144,27 @@ result<void> rank_state::load_shard(const shard_assignment& what) {
   return {};
 }
 
+byte_string rank_state::own_address() const {
+  byte_string told;
+  for (const auto byte : setup.wires->address().bytes)
+    told.push_back(std::to_integer<std::uint8_t>(byte));
+  return told;
+}
+
+byte_string rank_state::own_segment() const {
+  byte_string told;
+  if (segment_)
+    for (const auto byte : segment_->describe())
+      told.push_back(std::to_integer<std::uint8_t>(byte));
+  return told;
+}
+
 void rank_state::report_loaded(std::uint64_t load_us) {
   rank_loaded report;
   report.rank = setup.rank;
-  const auto address = setup.wires->address();
-  for (const auto byte : address.bytes)
-    report.address.push_back(std::to_integer<std::uint8_t>(byte));
+  report.address = own_address();
   report.host = transport::memory_domain(setup.transports);
-  if (segment_)
-    for (const auto byte : segment_->describe())
-      report.segment.push_back(std::to_integer<std::uint8_t>(byte));
+  report.segment = own_segment();
   report.bytes_read = partition_->report().bytes_read;
   report.bytes_held = partition_->report().bytes_held;
   report.load_us = load_us;
@@ -326,6 +342,34 @@ void rank_state::end_epoch(const fence& message) {
   conductor_.reset();
   slots_.clear();
   step_ = {};
+  epoch_ = {};
+  // A group and wires that have seen a fault are not used again.
+  group_ = tensor_group::unjoined(assignment_.tensor, assignment_.tensor_size);
+  if (partition_)
+    partition_->use_group(group_.operations());
+  setup.home->renew_wires(
+    [this](result<transport::transport*> made) { take_new_wires(std::move(made)); });
+}
+
+void rank_state::take_new_wires(result<transport::transport*> made) {
+  auto segment = assignment_.tensor == 0
+                   ? make_group_segment(assignment_.tensor_size)
+                   : result<std::optional<transport::shared_segment>>{std::nullopt};
+  if (!made || !segment) {
+    const auto& why = made ? segment.error() : made.error();
+    log::error("rank {} gets no new wires: {}", number(setup.rank), why.what);
+    self_->send(setup.node,
+                rank_fault{setup.rank,
+                           epoch_id{},
+                           step_id{},
+                           std::string{rank_phases.name(rank_phase::loading)},
+                           static_cast<std::uint8_t>(why.code),
+                           why.what});
+    return;
+  }
+  attend(**made);
+  segment_ = std::move(*segment);
+  self_->send(setup.node, rank_rewired{setup.rank, own_address(), own_segment()});
 }
 
 void rank_state::stop() {

@@ -2,6 +2,7 @@
 // is one message of the rank to itself, so that fences and questions get their turn in between.
 
 #include "actors/rank_state.hpp"
+#include "actors/sampling.hpp"
 #include "compute/sampler.hpp"
 #include "compute/weights/convert.hpp"
 
@@ -14,19 +15,6 @@
 namespace troupe::actors {
 
 namespace {
-
-compute::sampling unpack(const sampling_choice& wish) {
-  compute::sampling made;
-  made.temperature = wish.temperature;
-  made.top_k = wish.top_k;
-  made.top_p = wish.top_p;
-  made.min_p = wish.min_p;
-  made.repetition_penalty = wish.repetition_penalty;
-  made.frequency_penalty = wish.frequency_penalty;
-  made.presence_penalty = wish.presence_penalty;
-  made.seed = wish.seed;
-  return made;
-}
 
 std::uint64_t nanoseconds(std::chrono::steady_clock::duration span) {
   return static_cast<std::uint64_t>(
@@ -271,7 +259,7 @@ void rank_state::send_choices(compute::final_output& output) {
     auto chosen =
       output.finite[row]
         ? compute::sample(
-          values, unpack(entry.sampling), entry.history, entry.position + entry.count)
+          values, to_sampling(entry.sampling), entry.history, entry.position + entry.count)
         : result<compute::choice>{error{errc::compute_error, "the logits are not finite numbers"}};
     if (chosen) {
       choice.token = chosen->token;

@@ -78,6 +78,10 @@ private:
   std::vector<rank_address> group_members() const; ///< By tensor rank, this one included.
   std::set<std::string> group_wires() const;       ///< What its reductions go over.
   void report_loaded(std::uint64_t load_us);
+  void attend(transport::transport& wires);
+  void take_new_wires(result<transport::transport*> made);
+  byte_string own_address() const;
+  byte_string own_segment() const;
 
   result<compute::batch> make_batch(const step_plan& plan);
   void begin(const compute::partition_input& input);

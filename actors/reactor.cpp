@@ -1,10 +1,14 @@
 #include "actors/reactor.hpp"
 
+#include "config/log.hpp"
+
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <sched.h>
+
+#include <utility>
 
 namespace troupe::actors {
 
@@ -58,16 +62,15 @@ void reactor::stop() {
   [[maybe_unused]] const auto written = write(wake_fd_, &one, sizeof one);
 }
 
-std::size_t reactor::run_jobs(caf::actor_system& system) {
+std::size_t reactor::run_jobs() {
   {
     const std::lock_guard guard{mutex_};
     running_.swap(due_);
   }
-  reactor_unit unit{&system};
   const auto count = running_.size();
   for (auto* job : running_) {
     // One message at a time: between two of them the wires get their turn.
-    switch (job->resume(&unit, 1)) {
+    switch (job->resume(unit_.get(), 1)) {
     case caf::resumable::resume_later: {
       const std::lock_guard guard{mutex_};
       due_.push_back(job);
@@ -80,14 +83,37 @@ std::size_t reactor::run_jobs(caf::actor_system& system) {
   return count;
 }
 
-void reactor::sleep(transport::transport& wires) {
+result<transport::transport*> reactor::open(wire_maker make) {
+  make_ = std::move(make);
+  return make_wires();
+}
+
+result<transport::transport*> reactor::make_wires() {
+  auto made = make_();
+  if (!made)
+    return made.error();
+  wires_ = std::move(*made);
+  watch(epoll_fd_, wires_->event_fd());
+  return wires_.get();
+}
+
+void reactor::close_wires() {
+  if (!wires_)
+    return;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, wires_->event_fd(), nullptr);
+  if (auto closed = wires_->close(options_.close_deadline); !closed)
+    log::debug("reactor {}", closed.error().what);
+  wires_.reset();
+}
+
+void reactor::sleep() {
   sleeping_.store(true, std::memory_order_seq_cst);
   bool due = false;
   {
     const std::lock_guard guard{mutex_};
     due = !due_.empty();
   }
-  if (!due && !stopped_.load(std::memory_order_seq_cst) && wires.arm()) {
+  if (!due && !stopped_.load(std::memory_order_seq_cst) && (!wires_ || wires_->arm())) {
     epoll_event event{};
     const auto timeout_ms = static_cast<int>(options_.tick.count());
     if (epoll_wait(epoll_fd_, &event, 1, timeout_ms) > 0 && event.data.fd == wake_fd_) {
@@ -98,16 +124,21 @@ void reactor::sleep(transport::transport& wires) {
   sleeping_.store(false, std::memory_order_seq_cst);
 }
 
-void reactor::run(caf::actor_system& system, transport::transport& wires) {
+void reactor::run(caf::actor_system& system) {
   using clock = std::chrono::steady_clock;
-  watch(epoll_fd_, wires.event_fd());
+  unit_ = std::make_unique<reactor_unit>(&system);
   auto last_work = clock::now();
   auto last_look = last_work;
   while (!stopped_.load(std::memory_order_relaxed)) {
-    const auto moved = wires.progress();
-    const auto ran = run_jobs(system);
+    if (renewal_) {
+      close_wires();
+      const auto taker = std::exchange(renewal_, nullptr);
+      taker(make_wires());
+    }
+    const auto moved = wires_ ? wires_->progress() : 0;
+    const auto ran = run_jobs();
     const auto now = clock::now();
-    if (look_ && !stopped_.load(std::memory_order_relaxed)
+    if (look_ && !stopped_.load(std::memory_order_relaxed) && !renewal_
         && (moved > 0 || now - last_look >= options_.tick)) {
       last_look = now;
       look_();
@@ -120,11 +151,12 @@ void reactor::run(caf::actor_system& system, transport::transport& wires) {
       sched_yield();
       continue;
     }
-    sleep(wires);
+    sleep();
   }
-  while (run_jobs(system) > 0)
-    wires.progress();
-  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, wires.event_fd(), nullptr);
+  while (run_jobs() > 0)
+    if (wires_)
+      wires_->progress();
+  close_wires();
 }
 
 } // namespace troupe::actors

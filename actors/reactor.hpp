@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -22,10 +23,15 @@ struct reactor_options {
   std::chrono::microseconds spin{0};
   /// How often on_tick runs, and the longest sleep.
   std::chrono::milliseconds tick{50};
+  /// How long wires may take to say goodbye.
+  std::chrono::milliseconds close_deadline{1000};
 };
 
 class reactor {
 public:
+  /// Makes the transport that the reactor drives; runs on its thread.
+  using wire_maker = std::function<result<std::unique_ptr<transport::transport>>()>;
+
   explicit reactor(const reactor_options& options);
   ~reactor();
   reactor(const reactor&) = delete;
@@ -40,15 +46,25 @@ public:
   /// Owner thread: called about every `tick`, and after each round in which the wires moved.
   void on_round(std::function<void()> look) { look_ = std::move(look); }
 
-  /// Owner thread: the loop. Returns after stop().
-  void run(caf::actor_system& system, transport::transport& wires);
+  /// Owner thread, from within an actor: replaces the transport before anything else is done, and
+  /// hands the new one over. After a peer died, wires through shared memory may be stuck for all
+  /// peers; a new transport, with a new address, is not. Whoever holds on to the old one lets go
+  /// before the handler that asks for this returns.
+  using wire_taker = std::function<void(result<transport::transport*>)>;
 
-  /// Owner thread, from within a long handler: advances the wires once.
-  void advance(transport::transport& wires) { wires.progress(); }
+  void renew_wires(wire_taker taker) { renewal_ = std::move(taker); }
+
+  /// Owner thread: makes the transport. Call it once before run().
+  result<transport::transport*> open(wire_maker make);
+
+  /// Owner thread: the loop. Returns after stop(), with the transport closed.
+  void run(caf::actor_system& system);
 
 private:
-  std::size_t run_jobs(caf::actor_system& system);
-  void sleep(transport::transport& wires);
+  std::size_t run_jobs();
+  result<transport::transport*> make_wires();
+  void close_wires();
+  void sleep();
 
   reactor_options options_;
   int wake_fd_ = -1;
@@ -58,7 +74,13 @@ private:
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> stopped_{false};
   std::vector<caf::resumable*> running_;
+  /// What the actors here send through, also from outside of their messages: it lives as long as the
+  /// loop.
+  std::unique_ptr<caf::execution_unit> unit_;
   std::function<void()> look_;
+  wire_maker make_;
+  std::unique_ptr<transport::transport> wires_;
+  wire_taker renewal_;
 };
 
 /// Any actor class, executed on a reactor instead of the framework's pool.

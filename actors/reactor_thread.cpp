@@ -1,7 +1,5 @@
 #include "actors/reactor_thread.hpp"
 
-#include "config/log.hpp"
-
 #include <pthread.h>
 
 #include <future>
@@ -11,8 +9,10 @@ namespace troupe::actors {
 reactor_thread::reactor_thread(options wanted)
   : options_(std::move(wanted)), reactor_(options_.loop) {}
 
-result<std::unique_ptr<reactor_thread>>
-reactor_thread::start(caf::actor_system& system, options wanted, wire_maker wires, spawner spawn) {
+result<std::unique_ptr<reactor_thread>> reactor_thread::start(caf::actor_system& system,
+                                                              options wanted,
+                                                              reactor::wire_maker wires,
+                                                              spawner spawn) {
   std::unique_ptr<reactor_thread> made{new reactor_thread{std::move(wanted)}};
   auto& one = *made;
   auto started = std::make_shared<std::promise<result<void>>>();
@@ -27,20 +27,18 @@ reactor_thread::start(caf::actor_system& system, options wanted, wire_maker wire
 }
 
 void reactor_thread::body(caf::actor_system& system,
-                          const wire_maker& make,
+                          const reactor::wire_maker& make,
                           const spawner& spawn,
                           const std::function<void(result<void>)>& started) {
   pthread_setname_np(pthread_self(), options_.name.substr(0, 15).c_str());
-  auto wires = make();
+  const auto wires = reactor_.open(make);
   if (!wires) {
     started(wires.error());
     return;
   }
   spawn(reactor_, **wires);
   started({});
-  reactor_.run(system, **wires);
-  if (auto closed = (*wires)->close(options_.close_deadline); !closed)
-    log::debug("{} {}", options_.name, closed.error().what);
+  reactor_.run(system);
 }
 
 reactor_thread::~reactor_thread() {

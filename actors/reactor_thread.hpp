@@ -13,20 +13,17 @@ namespace troupe::actors {
 
 class reactor_thread {
 public:
-  /// Makes the thread's transport; runs on it.
-  using wire_maker = std::function<result<std::unique_ptr<transport::transport>>()>;
   /// Spawns the actor that lives here; runs on the thread before the loop.
   using spawner = std::function<void(reactor&, transport::transport&)>;
 
   struct options {
     std::string name; ///< Of the thread, up to 15 characters.
     reactor_options loop;
-    std::chrono::milliseconds close_deadline{1000};
   };
 
   /// Starts the thread and returns when its actor is spawned, with the transport's error otherwise.
   static result<std::unique_ptr<reactor_thread>>
-  start(caf::actor_system& system, options wanted, wire_maker wires, spawner spawn);
+  start(caf::actor_system& system, options wanted, reactor::wire_maker wires, spawner spawn);
 
   /// Stops the loop if it still runs, and waits for the thread.
   ~reactor_thread();
@@ -35,7 +32,7 @@ private:
   explicit reactor_thread(options wanted);
 
   void body(caf::actor_system& system,
-            const wire_maker& make,
+            const reactor::wire_maker& make,
             const spawner& spawn,
             const std::function<void(result<void>)>& started);
 

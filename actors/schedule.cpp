@@ -250,6 +250,22 @@ std::vector<slot_id> schedule::take_idle_releases() {
   return std::exchange(released_, {});
 }
 
+void schedule::restart() {
+  in_flight_.clear();
+  std::vector<slot_id> ended;
+  for (auto& [slot, which] : live_) {
+    which.planned = 0;
+    which.output_in_flight = false;
+    which.steps_in_flight = 0;
+    which.introduced = false;
+    if (which.cancelled)
+      ended.push_back(slot);
+  }
+  for (const auto slot : ended)
+    release(slot);
+  released_.clear(); // the ranks know of no slot any more
+}
+
 std::vector<request_id> schedule::clear() {
   std::vector<request_id> ids;
   for (const auto slot : order_)

@@ -78,6 +78,10 @@ public:
   /// a step is due that will carry them.
   std::vector<slot_id> take_idle_releases();
 
+  /// The ranks have lost the state of all sequences: what was in flight is forgotten, and every
+  /// live sequence computes its tokens again, prompt and answer so far, from the next step on.
+  void restart();
+
   /// Every request, waiting or running, withdrawn at once, in order of arrival (a fault). The
   /// schedule is as new afterwards.
   std::vector<request_id> clear();

@@ -126,6 +126,18 @@ typename Inspector::result_type inspect(Inspector& f, rank_loaded& x) {
            x.digests);
 }
 
+/// rank -> node -> director, conductor -> director: after an epoch, how to reach it in the next one.
+struct rank_rewired {
+  rank_id rank{};
+  byte_string address; ///< transport::peer_address.
+  byte_string segment; ///< Shared segment for its tensor group; tensor rank 0 makes it.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, rank_rewired& x) {
+  return f(caf::meta::type_name("rank_rewired"), x.rank, x.address, x.segment);
+}
+
 /// Where one rank of an epoch is.
 struct rank_address {
   rank_id rank{};
@@ -268,11 +280,15 @@ typename Inspector::result_type inspect(Inspector& f, node_beat& x) {
 /// director -> nodes: end the process in good order.
 struct node_stop {
   std::string reason;
+  /// The errc where the cluster failed, so that every process ends with it; otherwise no_failure.
+  std::uint8_t failure = no_failure;
+
+  static constexpr std::uint8_t no_failure = 0xff;
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, node_stop& x) {
-  return f(caf::meta::type_name("node_stop"), x.reason);
+  return f(caf::meta::type_name("node_stop"), x.reason, x.failure);
 }
 
 } // namespace troupe::actors

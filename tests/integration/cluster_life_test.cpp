@@ -113,6 +113,63 @@ BOOST_AUTO_TEST_CASE(A11_a_lost_node_is_said_and_its_return_is_enough) {
   BOOST_TEST((other && other->exited && other->code == 0));
 }
 
+BOOST_AUTO_TEST_CASE(A11_a_tensor_group_meets_again_after_a_member_was_lost) {
+  auto shape = two_nodes();
+  shape.pipeline = 2;
+  shape.tensor = 2;
+  const cluster four{shape};
+  auto head = start_node(four, "n0");
+  auto second = start_node(four, "n1");
+  auto third = start_node(four, "n2");
+  auto fourth = start_node(four, "n3");
+  BOOST_REQUIRE(status_becomes(four, serving, 20s));
+  const auto before = four.generate({one_request});
+  for (auto* lost : {&second, &fourth, &second}) {
+    const auto* name = lost == &second ? "n1" : "n3";
+    lost->signal(SIGKILL);
+    lost->wait(5s);
+    BOOST_REQUIRE(status_becomes(four, std::string{"waiting for node '"} + name, 5s));
+    *lost = start_node(four, name);
+    BOOST_REQUIRE(status_becomes(four, serving, 20s));
+    const auto after = four.generate({one_request});
+    BOOST_TEST(before[0].digests == after[0].digests, boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(E01_running_requests_go_on_with_the_same_tokens_after_a_node_was_lost) {
+  auto shape = two_nodes();
+  shape.pipeline = 3;
+  const cluster three{shape};
+  std::vector<std::string> lines;
+  for (unsigned i = 0; i < 4; ++i)
+    lines.push_back(token_prompt(random_tokens(5 + 30 * i, 2048, i), 900));
+  const auto expected = three.generate(lines);
+  auto head = start_node(three, "n0");
+  auto middle = start_node(three, "n1");
+  auto tail = start_node(three, "n2");
+  BOOST_REQUIRE(status_becomes(three, serving, 20s));
+  std::vector<told_answer> found;
+  std::thread client{[&] {
+    const auto ran = three.try_generate(lines, {}, 60);
+    found = read_answers(ran.lines);
+  }};
+  for (auto* lost : {&middle, &tail}) {
+    const auto* name = lost == &middle ? "n1" : "n2";
+    BOOST_TEST(status_becomes(three, "\"running\":4", 10s));
+    lost->signal(SIGKILL);
+    lost->wait(5s);
+    *lost = start_node(three, name);
+    BOOST_TEST(status_becomes(three, serving, 20s));
+  }
+  client.join();
+  BOOST_REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    BOOST_TEST(found[i].finish == "length");
+    BOOST_TEST(found[i].digests == expected[i].digests, boost::test_tools::per_element());
+    BOOST_TEST(found[i].text == expected[i].text);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(A07_a_second_node_of_the_same_name_is_refused_with_both_addresses) {
   const cluster two{two_nodes()};
   auto head = start_node(two, "n0");

@@ -1,0 +1,136 @@
+#include "actors/conductor_state.hpp"
+#include "actors/sampling.hpp"
+#include "actors/system.hpp"
+#include "compute/sampler.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace troupe::actors {
+
+result<request_id> conductor_state::submit(const generate_request& wish,
+                                           const caf::strong_actor_ptr& client) {
+  if (phase_ != conductor_phase::serving)
+    return error{errc::not_now,
+                 fmt::format("the cluster does not serve now: {}",
+                             phase_ == conductor_phase::draining ? "it is stopping" : not_ready_)};
+  if (auto valid = compute::validate(to_sampling(wish.sampling)); !valid)
+    return valid.error();
+  for (const auto token : wish.tokens)
+    if (token >= setup_.vocabulary)
+      return error{errc::invalid_argument,
+                   fmt::format("token {} is outside of the model's vocabulary of {}",
+                               token,
+                               setup_.vocabulary)};
+  if (setup_.max_prompt_tokens > 0 && wish.tokens.size() > setup_.max_prompt_tokens)
+    return error{errc::invalid_argument,
+                 fmt::format("the prompt has {} tokens, {} are allowed (limits.max_prompt_tokens)",
+                             wish.tokens.size(),
+                             setup_.max_prompt_tokens)};
+  if (setup_.max_new_tokens > 0 && wish.max_tokens > setup_.max_new_tokens)
+    return error{errc::invalid_argument,
+                 fmt::format("{} new tokens were asked for, {} are allowed (limits.max_new_tokens)",
+                             wish.max_tokens,
+                             setup_.max_new_tokens)};
+  auto stops = compute::stop_strings::make(wish.stop);
+  if (!stops)
+    return stops.error();
+  const auto id = static_cast<request_id>(next_request_);
+  sequence_wish made;
+  made.id = id;
+  made.prompt = wish.tokens;
+  made.max_tokens = wish.max_tokens;
+  made.sampling = wish.sampling;
+  made.with_digests = wish.with_digests;
+  if (!wish.ignore_end)
+    made.end_tokens = setup_.end_tokens;
+  if (auto queued = schedule_->submit(std::move(made)); !queued)
+    return queued.error();
+  ++next_request_;
+  answers_.emplace(id,
+                   answer{id,
+                          caf::actor_cast<client_actor>(client),
+                          compute::text_stream{*setup_.words, true, wish.tokens},
+                          std::move(*stops),
+                          wish.tokens.size(),
+                          wish.with_digests});
+  self_->monitor(client);
+  return id;
+}
+
+caf::result<request_id> conductor_state::take(const generate_request& wish,
+                                              const caf::strong_actor_ptr& client) {
+  if (!client)
+    return to_caf({errc::invalid_argument, "a request needs a client to answer to"});
+  auto id = submit(wish, client);
+  if (!id)
+    return to_caf(id.error());
+  rank_board::add(setup_.board->prompt_tokens, wish.tokens.size());
+  send_steps();
+  return *id;
+}
+
+void conductor_state::cancel(request_id id, std::string why) {
+  if (!answers_.contains(id))
+    return;
+  schedule_->cancel(id);
+  finish(id, finish_reason::cancelled, errc::cancelled, std::move(why));
+  send_steps();
+}
+
+void conductor_state::client_left(const caf::actor_addr& who) {
+  std::vector<request_id> orphans;
+  for (const auto& [id, one] : answers_)
+    if (one.client().address() == who)
+      orphans.push_back(id);
+  for (const auto id : orphans)
+    cancel(id, "the client went away");
+}
+
+void conductor_state::publish(const committed_token& given) {
+  const auto found = answers_.find(given.id);
+  if (found == answers_.end())
+    return;
+  auto& one = found->second;
+  if (given.ended == sequence_end::failed) {
+    finish(given.id,
+           finish_reason::failed,
+           static_cast<errc>(given.code),
+           "a value of this request is not a finite number; other requests go on" + setup_.remedy);
+    return;
+  }
+  rank_board::add(setup_.board->answer_tokens, 1);
+  self_->send(one.client(), one.take(given));
+  if (one.stopped()) {
+    schedule_->cancel(given.id);
+    finish(given.id, finish_reason::end);
+  } else if (given.ended != sequence_end::none) {
+    auto rest = one.rest();
+    if (!rest.text.empty())
+      self_->send(one.client(), std::move(rest));
+    finish(given.id,
+           given.ended == sequence_end::length ? finish_reason::length : finish_reason::end);
+  }
+}
+
+void conductor_state::finish(request_id id, finish_reason reason, errc code, std::string what) {
+  const auto found = answers_.find(id);
+  if (found == answers_.end())
+    return;
+  auto& board = *setup_.board;
+  rank_board::add(reason == finish_reason::failed      ? board.failed
+                  : reason == finish_reason::cancelled ? board.cancelled
+                                                       : board.finished,
+                  1);
+  self_->send(found->second.client(), found->second.end(reason, code, std::move(what)));
+  const auto client = found->second.client();
+  answers_.erase(found);
+  const bool more = std::any_of(answers_.begin(), answers_.end(), [&](const auto& entry) {
+    return entry.second.client() == client;
+  });
+  if (!more)
+    self_->demonitor(client.address());
+}
+
+} // namespace troupe::actors

@@ -1,0 +1,88 @@
+#pragma once
+// What the conductor knows. One door changes its phase (step). Requests and their answers are in
+// conductor_requests.cpp, epochs and steps in conductor.cpp.
+
+#include "actors/answer.hpp"
+#include "actors/conductor.hpp"
+#include "actors/conductor_phases.hpp"
+#include "config/log.hpp"
+
+#include <deque>
+#include <map>
+#include <optional>
+
+namespace troupe::actors {
+
+class conductor_state {
+public:
+  static inline const char* name = "conductor";
+  using self_pointer = conductor_actor::stateful_pointer<conductor_state>;
+
+  /// The only door; see rank_state::step.
+  template <class Act>
+  void step(conductor_input input, std::optional<epoch_id> epoch, Act act) {
+    if (epoch && *epoch != epoch_)
+      return;
+    const auto& cell = conductor_phases.at(phase_, input);
+    if (cell.what != verdict::go) {
+      if (cell.what == verdict::refuse)
+        log::warn("conductor refuses {} while {}",
+                  conductor_phases.name(input),
+                  conductor_phases.name(phase_));
+      return;
+    }
+    if (phase_ != cell.next)
+      log::trace("conductor epoch {}: {} --{}--> {}",
+                 number(epoch_),
+                 conductor_phases.name(phase_),
+                 conductor_phases.name(input),
+                 conductor_phases.name(cell.next));
+    phase_ = cell.next;
+    act();
+  }
+
+  void start(self_pointer actor, conductor_setup given);
+  void attend(transport::transport& wires);
+  void take_new_wires(result<transport::transport*> made);
+  void join(const epoch_plan& plan);
+  void serve();
+  caf::result<request_id> take(const generate_request& wish, const caf::strong_actor_ptr& client);
+  void cancel(request_id id, std::string why);
+  void client_left(const caf::actor_addr& who);
+  void commit(const step_output& output);
+  void lose_peer(const peer_down& message);
+  void end_epoch(const std::string& reason);
+  void stop(const std::string& why);
+  void look();
+
+private:
+  void send_steps();
+  void send_releases();
+  void publish(const committed_token& given);
+  void finish(request_id id, finish_reason reason, errc code = {}, std::string what = {});
+  void pause(const std::string& why);
+  void fail_all(errc code, const std::string& why);
+  void give_up(conductor_input input, const error& why);
+  void leave(const std::string& why);
+  void show();
+  result<request_id> submit(const generate_request& wish, const caf::strong_actor_ptr& client);
+
+  using clock = std::chrono::steady_clock;
+
+  self_pointer self_ = nullptr;
+  conductor_setup setup_;
+  conductor_phase phase_ = conductor_phase::waiting;
+  std::string not_ready_ = "the cluster is starting";
+  epoch_id epoch_{};
+  std::unique_ptr<schedule> schedule_;
+  std::map<request_id, answer> answers_;
+  std::uint64_t next_request_ = 1;
+  std::vector<rank_actor> input_ranks_; ///< Get the tokens.
+  std::vector<rank_actor> other_ranks_; ///< Get the plan.
+  std::vector<transport::peer_key> awaited_;
+  std::deque<clock::time_point> step_times_; ///< Of the steps in flight, oldest first.
+  clock::time_point paused_since_{};         ///< While there is no epoch.
+  clock::time_point until_{};                ///< Of joining or draining.
+};
+
+} // namespace troupe::actors

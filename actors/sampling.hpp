@@ -1,0 +1,22 @@
+#pragma once
+// How a token is chosen, as it travels and as the sampler takes it.
+
+#include "actors/messages/steps.hpp"
+#include "compute/sampler.hpp"
+
+namespace troupe::actors {
+
+inline compute::sampling to_sampling(const sampling_choice& wish) {
+  compute::sampling made;
+  made.temperature = wish.temperature;
+  made.top_k = wish.top_k;
+  made.top_p = wish.top_p;
+  made.min_p = wish.min_p;
+  made.repetition_penalty = wish.repetition_penalty;
+  made.frequency_penalty = wish.frequency_penalty;
+  made.presence_penalty = wish.presence_penalty;
+  made.seed = wish.seed;
+  return made;
+}
+
+} // namespace troupe::actors
