@@ -48,6 +48,9 @@ void prepare_environment() {
     // A dead peer behind shared memory is found at the next keepalive round, 20 s by default, and
     // only once its parent has reaped it.
     ::setenv("UCX_KEEPALIVE_INTERVAL", "1s", 0);
+    // UCX waits in connect() otherwise: minutes where a firewall swallows packets, on a thread that
+    // serves all other peers as well.
+    ::setenv("UCX_TCP_CONN_NB", "y", 0);
     // A row of 4096 f32 values and our header in one fragment; by default 8 KiB just miss it.
     ::setenv("UCX_POSIX_SEG_SIZE", "20k", 0);
     ::setenv("UCX_SYSV_SEG_SIZE", "20k", 0);

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string_view>
 
 namespace troupe::transport::ucx {
@@ -87,7 +88,29 @@ result<std::shared_ptr<worker>> worker::make(const ucx_options& options) {
   return made;
 }
 
+/// UCX takes any name of a device and leaves out what it does not find: the worker would reach
+/// nobody, and say so only when it is to connect.
+result<void> check_devices(const std::vector<std::string>& wanted) {
+  if (wanted.empty())
+    return {};
+  const auto known = list_ucx_devices();
+  if (!known)
+    return known.error();
+  std::set<std::string> names;
+  for (const auto& one : *known)
+    names.insert(one.device);
+  for (const auto& name : wanted)
+    if (name != "all" && name.find_first_of("*^") == std::string::npos && !names.contains(name))
+      return error{errc::invalid_config,
+                   fmt::format("UCX finds no device \"{}\" on this host; these would work: {}",
+                               name,
+                               fmt::join(names, ", "))};
+  return {};
+}
+
 result<void> worker::start(const ucx_options& options) {
+  if (auto there = check_devices(options.devices); !there)
+    return there.error();
   ucp_config_t* config = nullptr;
   if (const auto status = ucp_config_read(nullptr, nullptr, &config); status != UCS_OK)
     return to_error(status, "read the configuration of UCX");
