@@ -365,6 +365,52 @@ BOOST_AUTO_TEST_CASE(rule_60_an_output_that_is_not_due_is_refused) {
   BOOST_TEST(!idle.work().commit(step_output{}));
 }
 
+BOOST_AUTO_TEST_CASE(
+  rule_46_a_restart_computes_prompt_and_answer_again_and_asks_for_the_next_token) {
+  schedule_driver driver(roomy);
+  submit(driver, wish(1, 20, 6)); // two chunks of at most 16
+  driver.plan();
+  driver.commit(0);
+  driver.plan();
+  BOOST_TEST(ids_of(driver.commit(41)) == (ids{1}), boost::test_tools::per_element());
+  driver.plan();
+  BOOST_TEST(ids_of(driver.commit(42)) == (ids{1}), boost::test_tools::per_element());
+  driver.plan(); // in flight when its epoch ends
+  driver.work().restart();
+  driver.forget();
+  BOOST_TEST(driver.work().running() == 1u);
+  BOOST_TEST(driver.work().steps_in_flight() == 0u);
+  const auto first = driver.plan();
+  BOOST_REQUIRE(first.has_value());
+  BOOST_TEST(!first->plan.entries.front().pages.empty()); // introduced again
+  BOOST_TEST(first->plan.entries.front().position == 0u);
+  BOOST_TEST(first->tokens.size() == 16u);
+  driver.commit(0);
+  const auto second = driver.plan();
+  BOOST_REQUIRE(second.has_value());
+  BOOST_TEST(second->tokens.size() == 6u); // the rest of the prompt, and both tokens
+  BOOST_TEST(second->tokens[4] == 41u);
+  BOOST_TEST(second->tokens[5] == 42u);
+  BOOST_TEST(second->plan.entries.front().has(step_entry::wants_output));
+  for (token_id token = 43; driver.work().running() > 0; ++token) {
+    driver.commit(token);
+    driver.plan();
+  }
+  BOOST_TEST(driver.work().pages().used() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_restart_lets_go_of_what_was_cancelled_in_flight) {
+  schedule_driver driver(roomy);
+  submit(driver, wish(1, 5, 6));
+  driver.plan();
+  BOOST_TEST(driver.work().cancel(static_cast<request_id>(1)));
+  driver.work().restart();
+  driver.forget();
+  BOOST_TEST(driver.work().running() == 0u);
+  BOOST_TEST(driver.work().pages().used() == 0u);
+  BOOST_TEST(!driver.plan().has_value());
+}
+
 BOOST_AUTO_TEST_CASE(clear_withdraws_everything_in_order_of_arrival) {
   schedule_driver driver(roomy);
   for (std::uint64_t id = 1; id <= 6; ++id) // four run, two wait
