@@ -1,0 +1,344 @@
+#include "tests/support/hosts.hpp"
+
+#include "tests/support/tiny_model.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <sstream>
+#include <thread>
+
+namespace troupe::tests {
+
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+bool write_to(const char* file, const std::string& text) {
+  const int out = ::open(file, O_WRONLY);
+  const bool written =
+    out >= 0 && ::write(out, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (out >= 0)
+    ::close(out);
+  return written;
+}
+
+// Without root, a user namespace in which we are.
+bool move_out_unprivileged() {
+  const auto user = ::geteuid();
+  const auto group = ::getegid();
+  return ::unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 && write_to("/proc/self/setgroups", "deny")
+         && write_to("/proc/self/uid_map", fmt::format("0 {} 1", user))
+         && write_to("/proc/self/gid_map", fmt::format("0 {} 1", group));
+}
+
+outcome wait_for(test::process child, int seconds) {
+  child.finish_input();
+  outcome found;
+  const auto until = clock::now() + std::chrono::seconds{seconds};
+  found.lines = child.hear_all(std::chrono::seconds{seconds});
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now());
+  const auto ended = child.wait(std::max(left, std::chrono::milliseconds{500}));
+  if (ended && ended->exited)
+    found.code = ended->code;
+  return found;
+}
+
+outcome try_tool(std::vector<std::string> command) {
+  command.insert(command.begin(), "/usr/bin/env");
+  return wait_for(test::process::run(command, {}, true), 10);
+}
+
+void tool(const std::vector<std::string>& command) {
+  const auto ran = try_tool(command);
+  BOOST_REQUIRE_MESSAGE(ran.code == 0, fmt::format("{}", fmt::join(command, " ")) << ran.all());
+}
+
+// Holds the namespaces of a host until the test lets go of it. UCX looks for interfaces in /sys,
+// which shows those of the namespace that mounted it.
+const test::role holder("lan_host", [](test::parent& told) {
+  const bool moved = ::unshare(CLONE_NEWNET | CLONE_NEWNS) == 0
+                     && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0
+                     && ::mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0;
+  told.say(moved ? "ready" : std::strerror(errno));
+  while (moved && told.hear(1h)) {
+  }
+  return moved ? 0 : 1;
+});
+
+constexpr std::size_t networks = 2;
+
+// A namespace outlives its holder for a moment, and its plugs with it: each lan has other names.
+int lans = 0;
+
+std::string switch_name(std::size_t net) {
+  return fmt::format("switch{}-{}", lans, net);
+}
+
+void join_switches(std::size_t host, pid_t where) {
+  for (std::size_t net = 0; net < networks; ++net) {
+    const auto plug = fmt::format("plug{}-{}-{}", lans, net, host);
+    tool({"ip",
+          "link",
+          "add",
+          plug,
+          "type",
+          "veth",
+          "peer",
+          "name",
+          fmt::format("net{}", net),
+          "netns",
+          std::to_string(where)});
+    tool({"ip", "link", "set", plug, "master", switch_name(net), "up"});
+  }
+}
+
+std::string cluster_text(const lab_shape& shape) {
+  auto text =
+    fmt::format("[cluster]\nname = \"lab\"\nhead = \"h1\"\n\n[model]\npath = \"model\"\n\n"
+                "[parallel]\npipeline = {}\ntensor = {}\n\n",
+                shape.pipeline,
+                shape.tensor);
+  if (shape.secured)
+    text += "[security]\nsecret_file = \"cluster.secret\"\n\n";
+  text += shape.more + "\n";
+  for (std::size_t n = 1; n <= shape.ranks.size(); ++n)
+    text +=
+      fmt::format("[[node]]\nname = \"h{}\"\nbind = \"{}\"\nranks = {}\nthreads = 1\n{}{}\n\n",
+                  n,
+                  lan::address(n),
+                  shape.ranks[n - 1],
+                  n == 1 ? "port = 7000\n" : "",
+                  shape.node_more);
+  return text;
+}
+
+// "0100007F:1B58" of /proc/net/tcp; the word is in the host's order.
+std::string dotted(const std::string& field) {
+  const auto word = std::stoul(field.substr(0, 8), nullptr, 16);
+  return fmt::format(
+    "{}.{}.{}.{}", word & 255U, word >> 8U & 255U, word >> 16U & 255U, word >> 24U);
+}
+
+} // namespace
+
+const std::string& why_no_hosts() {
+  static const std::string why = [] {
+    if (try_tool({"ip", "-Version"}).code != 0 || try_tool({"nsenter", "--version"}).code != 0)
+      return std::string{"there is no ip or nsenter (iproute2, util-linux)"};
+    if (::unshare(CLONE_NEWNET) != 0 && !move_out_unprivileged())
+      return fmt::format("this system allows no network namespace: {}", std::strerror(errno));
+    for (const auto& command : {std::vector<std::string>{"ip", "link", "set", "lo", "up"},
+                                {"ip", "link", "add", "probe", "type", "bridge"},
+                                {"ip", "link", "add", "probe0", "type", "veth"},
+                                {"ip", "link", "del", "probe0"},
+                                {"ip", "link", "del", "probe"}})
+      if (const auto ran = try_tool(command); ran.code != 0)
+        return fmt::format("`{}` fails: {}", fmt::join(command, " "), ran.all());
+    return std::string{};
+  }();
+  return why;
+}
+
+lan::lan(std::size_t count) {
+  BOOST_REQUIRE_MESSAGE(why_no_hosts().empty(), why_no_hosts());
+  ++lans;
+  for (std::size_t net = 0; net < networks; ++net) {
+    tool({"ip", "link", "add", switch_name(net), "type", "bridge"});
+    tool({"ip", "link", "set", switch_name(net), "up"});
+  }
+  for (std::size_t host = 1; host <= count; ++host) {
+    holders_.push_back(test::process::start("lan_host"));
+    const auto heard = holders_.back().hear(5s);
+    BOOST_REQUIRE_MESSAGE(heard == "ready", heard.value_or("no word from the holder"));
+    join_switches(host, holders_.back().pid());
+    ip(host, {"addr", "add", address(host) + "/24", "dev", "net0"});
+    ip(host, {"addr", "add", other_address(host) + "/24", "dev", "net1"});
+    for (const auto* interface : {"lo", "net0", "net1"})
+      ip(host, {"link", "set", interface, "up"});
+  }
+}
+
+std::string lan::address(std::size_t host) {
+  return fmt::format("10.77.0.{}", host);
+}
+
+std::string lan::other_address(std::size_t host) {
+  return fmt::format("172.17.0.{}", host);
+}
+
+std::vector<std::string> lan::inside(std::size_t host, std::vector<std::string> command) const {
+  std::vector<std::string> whole{
+    "/usr/bin/env",
+    "nsenter",
+    fmt::format("--net=/proc/{}/ns/net", holders_.at(host - 1).pid()),
+    fmt::format("--mount=/proc/{}/ns/mnt", holders_.at(host - 1).pid())};
+  whole.insert(whole.end(), command.begin(), command.end());
+  return whole;
+}
+
+test::process lan::start(std::size_t host,
+                         std::vector<std::string> command,
+                         const std::vector<std::string>& environment) const {
+  return test::process::run(inside(host, std::move(command)), environment, true);
+}
+
+outcome lan::run(std::size_t host,
+                 std::vector<std::string> command,
+                 const std::vector<std::string>& environment,
+                 int seconds) const {
+  return wait_for(start(host, std::move(command), environment), seconds);
+}
+
+void lan::ip(std::size_t host, std::vector<std::string> arguments) const {
+  arguments.insert(arguments.begin(), "ip");
+  const auto ran = run(host, arguments);
+  BOOST_REQUIRE_MESSAGE(ran.code == 0, fmt::format("{}: {}", fmt::join(arguments, " "), ran.all()));
+}
+
+std::vector<std::string> lan::tcp_addresses(std::size_t host) const {
+  std::vector<std::string> found;
+  for (const auto& line : run(host, {"cat", "/proc/net/tcp"}).lines) {
+    std::istringstream fields{line};
+    std::string slot;
+    std::string local;
+    if (fields >> slot >> local && slot != "sl")
+      found.push_back(dotted(local));
+  }
+  // A line of IPv6 is never expected: it is told as it is.
+  for (const auto& line : run(host, {"cat", "/proc/net/tcp6"}).lines)
+    if (line.find("local_address") == std::string::npos)
+      found.push_back(line);
+  return found;
+}
+
+std::uint64_t lan::bytes_sent(std::size_t host, const std::string& interface) const {
+  for (auto line : run(host, {"cat", "/proc/net/dev"}).lines) {
+    const auto colon = line.find(':');
+    if (colon == std::string::npos || line.substr(0, colon).find(interface) == std::string::npos)
+      continue;
+    std::istringstream fields{line.substr(colon + 1)};
+    std::array<std::uint64_t, 9> counts{}; // eight of what came in, then the bytes that went out
+    for (auto& count : counts)
+      fields >> count;
+    return counts.back();
+  }
+  BOOST_FAIL("no interface " << interface);
+  return 0;
+}
+
+host_lab::host_lab(const lab_shape& shape)
+  : nodes_(shape.ranks.size()), network_(shape.ranks.size() + 1) {
+  for (std::size_t host = 1; host <= nodes_ + 1; ++host) {
+    folders_.push_back(std::make_unique<temporary_folder>());
+    write_text(folder(host) / "cluster.toml", cluster_text(shape));
+    set_secret(host, "a secret that these hosts share: 7d1f3c0a\n");
+    if (host <= nodes_)
+      std::filesystem::copy(shape.model, model(host));
+  }
+}
+
+void host_lab::set_secret(std::size_t host, const std::string& secret) const {
+  const auto file = folder(host) / "cluster.secret";
+  write_text(file, secret);
+  using std::filesystem::perms;
+  std::filesystem::permissions(file, perms::owner_read | perms::owner_write);
+}
+
+std::vector<std::string> host_lab::environment(std::size_t host) const {
+  return {"XDG_RUNTIME_DIR=" + folder(host).string()};
+}
+
+std::vector<std::string> host_lab::troupe(std::size_t host,
+                                          const std::vector<std::string>& arguments) const {
+  std::vector<std::string> command{troupe_program().string()};
+  for (const auto& argument : arguments)
+    command.push_back(argument == "FILE" ? (folder(host) / "cluster.toml").string() : argument);
+  return command;
+}
+
+test::process host_lab::start_node(std::size_t host, const std::vector<std::string>& more) const {
+  std::vector<std::string> arguments{"node", "FILE", "--name", fmt::format("h{}", host)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return network_.start(host, troupe(host, arguments), environment(host));
+}
+
+outcome
+host_lab::run(std::size_t host, const std::vector<std::string>& arguments, int seconds) const {
+  return network_.run(host, troupe(host, arguments), environment(host), seconds);
+}
+
+std::vector<test::process> host_lab::start_all() const {
+  std::vector<test::process> nodes;
+  for (std::size_t host = nodes_; host > 0; --host) // the head last: any order must do
+    nodes.push_back(start_node(host));
+  const bool serving = status_becomes("\"phase\":\"serving\"", 20s);
+  BOOST_REQUIRE_MESSAGE(serving, run(1, {"status", "FILE"}).all());
+  return nodes;
+}
+
+bool host_lab::status_becomes(const std::string& words, std::chrono::seconds patience) const {
+  const auto until = clock::now() + patience;
+  while (clock::now() < until) {
+    if (run(1, {"status", "FILE", "--json"}, 5).mentions(words))
+      return true;
+    std::this_thread::sleep_for(50ms);
+  }
+  return false;
+}
+
+std::vector<seen_rank> host_lab::ranks() const {
+  std::vector<seen_rank> found;
+  const auto told = run(1, {"status", "FILE", "--json"});
+  const auto status = nlohmann::json::parse(told.all(), nullptr, false);
+  BOOST_REQUIRE_MESSAGE(status.is_object(), told.all());
+  for (const auto& rank : status["ranks"])
+    found.push_back({rank["node"],
+                     rank["links"],
+                     rank["layers"][0],
+                     rank["layers"][1],
+                     rank["weight_bytes"],
+                     rank["payload_bytes_sent"]});
+  return found;
+}
+
+std::vector<told_answer> host_lab::generate(std::size_t host,
+                                            const std::vector<std::string>& prompt_lines) const {
+  const auto prompts = folder(host) / "prompts.jsonl";
+  write_text(prompts, fmt::format("{}\n", fmt::join(prompt_lines, "\n")));
+  const auto ran =
+    run(host,
+        {"generate", "FILE", "--prompts-file", prompts.string(), "--json", "--digests", "--quiet"});
+  BOOST_REQUIRE_MESSAGE(ran.code == 0, "exit code " << ran.code << "\n" << ran.all());
+  auto answers = read_answers(ran.lines);
+  BOOST_REQUIRE_MESSAGE(answers.size() == prompt_lines.size(), ran.all());
+  return answers;
+}
+
+std::size_t host_lab::keep_files(std::size_t host,
+                                 const std::function<bool(const std::string&)>& wanted) {
+  const auto index = nlohmann::json::parse(read_text(model(host) / "model.safetensors.index.json"));
+  std::map<std::string, bool> needed;
+  for (const auto& [tensor, file] : index["weight_map"].items())
+    needed[file.get<std::string>()] |= wanted(tensor);
+  std::size_t removed = 0;
+  for (const auto& [file, keep] : needed)
+    if (!keep)
+      removed += std::filesystem::remove(model(host) / file) ? 1 : 0;
+  return removed;
+}
+
+} // namespace troupe::tests
