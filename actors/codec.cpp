@@ -1,5 +1,7 @@
 #include "actors/codec.hpp"
 
+#include "config/log.hpp"
+
 #include <caf/binary_deserializer.hpp>
 #include <caf/binary_serializer.hpp>
 
@@ -99,6 +101,18 @@ result<frame> encode_message(caf::actor_system& system, const caf::type_erased_t
 }
 
 result<caf::message> decode_message(caf::actor_system& system, frame&& received) {
+  const auto& header = received.header;
+  log::data("frame {} of peer {} to peer {}: epoch {}, step {}, kind {}, {} x {} {}, {} bytes",
+            header.sequence,
+            header.source,
+            header.destination,
+            number(header.epoch),
+            number(header.step),
+            header.kind,
+            header.rows,
+            header.columns,
+            to_string(header.type),
+            header.payload_bytes);
   switch (static_cast<message_kind>(received.header.kind)) {
   case message_kind::step_tokens: return decode_fields<step_tokens>(system, received);
   case message_kind::step_rows: return decode_fields<step_rows>(system, received);

@@ -2,6 +2,7 @@
 #include "actors/sampling.hpp"
 #include "actors/system.hpp"
 #include "compute/sampler.hpp"
+#include "config/log.hpp"
 
 #include <fmt/core.h>
 
@@ -56,6 +57,10 @@ result<request_id> conductor_state::submit(const generate_request& wish,
                           wish.tokens.size(),
                           wish.with_digests});
   self_->monitor(client);
+  log::debug("request {} comes with {} tokens and wants {} at most",
+             number(id),
+             wish.tokens.size(),
+             wish.max_tokens);
   return id;
 }
 
@@ -123,7 +128,13 @@ void conductor_state::finish(request_id id, finish_reason reason, errc code, std
                   : reason == finish_reason::cancelled ? board.cancelled
                                                        : board.finished,
                   1);
-  self_->send(found->second.client(), found->second.end(reason, code, std::move(what)));
+  const auto told = found->second.end(reason, code, std::move(what));
+  log::debug("request {} ends after {} tokens and {} us {}",
+             number(id),
+             told.answer_tokens,
+             told.total_us,
+             told.what);
+  self_->send(found->second.client(), told);
   const auto client = found->second.client();
   answers_.erase(found);
   const bool more = std::any_of(answers_.begin(), answers_.end(), [&](const auto& entry) {

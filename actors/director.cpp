@@ -57,7 +57,7 @@ public:
   void take(const rank_fault& fault);
   void node_gone(const caf::actor_addr& who, const std::string& reason);
 
-  void beat(const node_beat& what) { members_->beat(what, clock::now()); }
+  void beat(const node_beat& what);
 
   cluster_status status() const;
   void look();
@@ -339,11 +339,21 @@ void director_state::node_gone(const caf::actor_addr& who, const std::string& re
     const auto why = fmt::format("node '{}' at {} is gone: {}", node.name, node.advertise, reason);
     if (before == director_phase::linking || before == director_phase::serving)
       fence_epoch(why);
-    else
+    else if (phase_ == director_phase::gathering)
       log::warn("director {}", why);
+    else
+      log::info("director node '{}' has ended", node.name);
     if (phase_ == director_phase::gathering)
       reason_ = why;
   });
+}
+
+void director_state::beat(const node_beat& what) {
+  if (members_->beat(what, clock::now()) || !self_->current_sender())
+    return;
+  // It was silent for so long that the cluster went on without it, and now it speaks again.
+  self_->send(caf::actor_cast<node_actor>(self_->current_sender()),
+              node_stop{"it was silent for too long; the cluster went on without it"});
 }
 
 // -- the end --------------------------------------------------------------------------------------

@@ -108,13 +108,15 @@ std::optional<std::size_t> membership::lose(const caf::actor_addr& who, const st
   return std::nullopt;
 }
 
-void membership::beat(const node_beat& what, time_point now) {
+bool membership::beat(const node_beat& what, time_point now) {
   for (auto& one : members_) {
     if (!one.handle || one.hello.incarnation != what.incarnation)
       continue;
     one.last_beat = now;
     one.gauges = what.ranks;
+    return true;
   }
+  return false;
 }
 
 std::optional<std::size_t> membership::silent(time_point now,

@@ -40,7 +40,8 @@ public:
   /// A node whose process is gone; nothing when the handle is not a member (any more).
   std::optional<std::size_t> lose(const caf::actor_addr& who, const std::string& reason);
 
-  void beat(const node_beat& what, time_point now);
+  /// False when the node is no member (any more): it was given up while it was silent.
+  bool beat(const node_beat& what, time_point now);
 
   /// A joined node that has been silent for longer than `bound`.
   std::optional<std::size_t> silent(time_point now, std::chrono::milliseconds bound) const;

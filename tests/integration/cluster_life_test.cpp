@@ -170,6 +170,25 @@ BOOST_AUTO_TEST_CASE(E01_running_requests_go_on_with_the_same_tokens_after_a_nod
   }
 }
 
+BOOST_AUTO_TEST_CASE(E25_a_frozen_node_is_given_up_and_ends_when_it_wakes) {
+  auto shape = two_nodes();
+  shape.more = "[deadlines]\nprogress_ms = 300\n";
+  const cluster two{shape};
+  auto head = start_node(two, "n0");
+  auto frozen = start_node(two, "n1");
+  BOOST_REQUIRE(status_becomes(two, serving, 20s));
+  const auto before = two.generate({one_request});
+  frozen.signal(SIGSTOP);
+  BOOST_TEST(status_becomes(two, "it sent no beat for", 10s));
+  auto fresh = start_node(two, "n1");
+  BOOST_REQUIRE(status_becomes(two, serving, 20s));
+  frozen.signal(SIGCONT);
+  const auto ended = frozen.wait(10s);
+  BOOST_TEST((ended && ended->exited));
+  const auto after = two.generate({one_request});
+  BOOST_TEST(before[0].digests == after[0].digests, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(A07_a_second_node_of_the_same_name_is_refused_with_both_addresses) {
   const cluster two{two_nodes()};
   auto head = start_node(two, "n0");
