@@ -1,3 +1,4 @@
+#include "transport/host_identity.hpp"
 #include "transport/ucx/ucx_transport.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -388,4 +389,25 @@ BOOST_AUTO_TEST_CASE(unknown_transports_and_addresses_are_errors) {
   lonely.wire->start_epoch(epoch_id{1}, 0, token);
   BOOST_TEST(!lonely.wire->connect(1, lonely.wire->address()));
   BOOST_TEST(!lonely.wire->send(1, message(1)));
+}
+
+BOOST_AUTO_TEST_CASE(E29_a_device_that_is_not_there_is_refused_with_those_that_are) {
+  prepare_environment();
+  ucx_options options;
+  options.transports = "tcp,self";
+  options.devices = {"no-such-device"};
+  const auto made = make_ucx_transport(options);
+  BOOST_REQUIRE(!made);
+  BOOST_TEST((made.error().code == errc::invalid_config));
+  BOOST_TEST(made.error().what.find("no-such-device") != std::string::npos, made.error().what);
+  BOOST_TEST(made.error().what.find("memory") != std::string::npos, made.error().what);
+}
+
+BOOST_AUTO_TEST_CASE(processes_share_memory_only_where_their_transports_let_them) {
+  for (const auto* open : {"", "all", "sm,self", "tcp,posix", "rc,cma,self", "^tcp", "^ib,tcp"})
+    BOOST_TEST(memory_domain(open) == host_identity(), open);
+  for (const auto* closed : {"tcp", "tcp,self", "rc,self", "^sm", "^tcp,posix"}) {
+    BOOST_TEST(memory_domain(closed) != host_identity(), closed);
+    BOOST_TEST(memory_domain(closed) == memory_domain("tcp")); // within one process it is shared
+  }
 }
