@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <thread>
 
@@ -98,10 +99,12 @@ bool has(const std::string& text, const std::string& words) {
   return text.find(words) != std::string::npos;
 }
 
-/// Runs where namespaces are allowed; says so where not.
+/// Runs where namespaces are allowed; where not it says so, at every level of the log.
 boost::test_tools::assertion_result with_hosts(boost::unit_test::test_unit_id) {
   boost::test_tools::assertion_result possible{why_no_hosts().empty()};
   possible.message() << "DID NOT RUN: " << why_no_hosts();
+  if (!possible)
+    std::fprintf(stderr, "cluster_of_hosts DID NOT RUN: %s\n", why_no_hosts().c_str());
   return possible;
 }
 
