@@ -113,7 +113,9 @@ std::vector<std::string> addresses_of_this_host() {
   return found;
 }
 
-std::string interface_of(const std::string& address) {
+namespace {
+
+std::string interface_of_numeric(const std::string& address) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0)
     return {};
@@ -131,6 +133,22 @@ std::string interface_of(const std::string& address) {
   }
   ::freeifaddrs(list);
   return found;
+}
+
+} // namespace
+
+std::string interface_of(const std::string& host) {
+  if (auto found = interface_of_numeric(host); !found.empty())
+    return found;
+  const auto list = resolve(host, 0, 0);
+  if (!list)
+    return {};
+  // Many systems name themselves 127.0.1.1, where no other host finds them.
+  for (const auto* entry = list->get(); entry != nullptr; entry = entry->ai_next)
+    if (const auto address = numeric(entry->ai_addr, entry->ai_addrlen); !is_loopback(address))
+      if (auto found = interface_of_numeric(address); !found.empty())
+        return found;
+  return {};
 }
 
 bool belongs_to_this_host(const std::string& host) {

@@ -19,9 +19,10 @@ std::string name_endpoint(const std::string& host, std::uint16_t port);
 /// Addresses of this host's interfaces, without their prefix, loopback included.
 std::vector<std::string> addresses_of_this_host();
 
-/// The interface that carries a numeric address of this host, "lo" for all of 127.0.0.0/8; empty
-/// when no single interface does (0.0.0.0, a name, an address of another host).
-std::string interface_of(const std::string& address);
+/// The interface that carries an address of this host, "lo" for all of 127.0.0.0/8, or the address
+/// that a name stands for, if others can reach it; empty when no single interface does (0.0.0.0, an
+/// address of another host).
+std::string interface_of(const std::string& host);
 
 /// True for loopback, for every address of an interface, and for names that resolve to one.
 bool belongs_to_this_host(const std::string& host);

@@ -215,9 +215,10 @@ make_wires(const cluster_settings& settings, std::size_t node, transport::loopba
   options.transports = one.transports;
   options.devices = one.devices;
   // Tensors go over the network that the node binds to, and no other (row E29).
-  if (options.devices.empty())
-    if (auto interface = interface_of(one.bind); !interface.empty())
-      options.devices.push_back(interface);
+  for (const auto& address : {one.bind, one.advertise})
+    if (options.devices.empty())
+      if (auto interface = interface_of(address); !interface.empty())
+        options.devices.push_back(interface);
   options.connect_deadline = std::chrono::milliseconds{settings.deadlines.connect_ms};
   return transport::make_ucx_transport(options);
 }

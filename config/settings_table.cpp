@@ -146,13 +146,13 @@ std::vector<setting> rows(node_settings& s) {
      "is refused. \"auto\" is what the host has free at the start."},
     {"devices",
      &s.devices,
-     "Network devices that UCX may use, such as \"mlx5_0:1\" or \"eth0\". Empty lets UCX choose, "
-     "which is wrong where a host has bridges or several networks."},
+     "Network devices that UCX may use, such as \"mlx5_0:1\" or \"eth0\". Empty is the interface "
+     "that carries bind or advertise, and no other; where none does, all that UCX finds."},
     {"transports",
      &s.transports,
      "Transports that UCX may use, in the words of UCX_TLS: \"tcp\", \"rc,sm,self\". Empty lets "
-     "UCX "
-     "choose."},
+     "UCX choose. Without shared memory among them (sm, posix, sysv, cma) tensor groups of several "
+     "processes of one host reduce over these, too."},
     {"model_path",
      path_slot{&s.model_path, {}},
      "Where this node has the model, if not at model.path. The contents must be the same."},

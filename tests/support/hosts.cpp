@@ -115,14 +115,17 @@ std::string cluster_text(const lab_shape& shape) {
   if (shape.secured)
     text += "[security]\nsecret_file = \"cluster.secret\"\n\n";
   text += shape.more + "\n";
-  for (std::size_t n = 1; n <= shape.ranks.size(); ++n)
-    text +=
-      fmt::format("[[node]]\nname = \"h{}\"\nbind = \"{}\"\nranks = {}\nthreads = 1\n{}{}\n\n",
-                  n,
-                  lan::address(n),
-                  shape.ranks[n - 1],
-                  n == 1 ? "port = 7000\n" : "",
-                  shape.node_more);
+  for (std::size_t n = 1; n <= shape.ranks.size(); ++n) {
+    const auto place = n == shape.everywhere
+                         ? fmt::format("bind = \"0.0.0.0\"\nadvertise = \"{}\"", lan::address(n))
+                         : fmt::format("bind = \"{}\"", lan::address(n));
+    text += fmt::format("[[node]]\nname = \"h{}\"\n{}\nranks = {}\nthreads = 1\n{}{}\n\n",
+                        n,
+                        place,
+                        shape.ranks[n - 1],
+                        n == 1 ? "port = 7000\n" : "",
+                        shape.node_more);
+  }
   return text;
 }
 

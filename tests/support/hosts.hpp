@@ -71,7 +71,8 @@ struct lab_shape {
   std::size_t pipeline = 1;
   std::size_t tensor = 1;
   std::vector<std::size_t> ranks{1, 1, 1}; ///< Of each host.
-  std::string more;                        ///< TOML that follows.
+  std::size_t everywhere = 0; ///< The host that binds to 0.0.0.0 and advertises its address.
+  std::string more;           ///< TOML that follows.
   bool secured = true;
   std::string node_more = "transports = \"tcp,self\"";
 };
