@@ -68,7 +68,8 @@ std::vector<setting> rows(parallel_settings& s) {
     {"wire_dtype",
      &s.wire_dtype,
      "Type of activations between stages. f32 gives the same bits as one process; f16 and bf16 "
-     "halve the bytes and round."},
+     "halve the bytes and round to 11 and 8 significant bits, so that other tokens may be chosen. "
+     "f16 holds at most 65504."},
     {"layers",
      &s.layers,
      "Layers of each stage, [first, end). Empty: the plan balances the stages by cost, embedding "
