@@ -1,6 +1,6 @@
 #include "actors/director.hpp"
 
-#include "actors/director_phases.hpp"
+#include "actors/director_state.hpp"
 #include "actors/system.hpp"
 #include "config/log.hpp"
 
@@ -14,7 +14,6 @@ namespace troupe::actors {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
 using milliseconds = std::chrono::milliseconds;
 
 constexpr milliseconds tick_interval{100};
@@ -25,78 +24,7 @@ constexpr milliseconds link_pause{1000};
 /// A node that sends no beat for so many times the progress bound is lost.
 constexpr int silent_bounds = 5;
 
-class director_state {
-public:
-  static inline const char* name = "director";
-  using self_pointer = director_actor::stateful_pointer<director_state>;
-
-  /// The only door; see rank_state::step.
-  template <class Act>
-  bool step(director_input input, Act act) {
-    const auto& cell = director_phases.at(phase_, input);
-    if (cell.what != verdict::go)
-      return false;
-    if (phase_ != cell.next) {
-      log::info("director epoch {}: {} --{}--> {}",
-                number(epoch_),
-                director_phases.name(phase_),
-                director_phases.name(input),
-                director_phases.name(cell.next));
-      phase_since_ = clock::now();
-    }
-    phase_ = cell.next;
-    act();
-    return true;
-  }
-
-  void start(self_pointer actor, director_setup given);
-  caf::result<node_welcome> take(const node_hello& hello, const node_actor& node);
-  void take(const rank_loaded& report);
-  void take(const rank_rewired& report);
-  void take(const rank_joined& report);
-  void take(const rank_fault& fault);
-  void node_gone(const caf::actor_addr& who, const std::string& reason);
-
-  void beat(const node_beat& what);
-
-  cluster_status status() const;
-  void look();
-  void stop(const std::string& reason);
-
-private:
-  void gather();
-  void give_up_linking();
-  std::string name_rank(rank_id id) const;
-  std::string unlinked() const; ///< Ranks that have not met all neighbours of the epoch.
-  void assign();
-  void link_if_loaded();
-  void link();
-  void serve();
-  void fence_epoch(const std::string& reason);
-  void fail(const error& why);
-  void end_nodes(const node_stop& order);
-  void finish();
-  result<void> compare_digests(const rank_loaded& report);
-
-  self_pointer self_ = nullptr;
-  director_setup setup_;
-  std::unique_ptr<membership> members_;
-  director_phase phase_ = director_phase::gathering;
-  clock::time_point born_ = clock::now();
-  clock::time_point phase_since_ = born_;
-  std::optional<clock::time_point> unlinked_since_; ///< The first attempt of this series.
-  bool served_ = false; ///< Whether the cluster was ready once; joining has no deadline then.
-  std::string reason_;  ///< Why it does not serve.
-  error failure_{errc::unreachable, {}};
-  bool failed_ = false;
-  epoch_id epoch_{};
-  std::uint64_t incarnation_ = std::random_device{}();
-  std::map<rank_id, rank_loaded> loaded_;
-  std::map<std::string, std::pair<std::string, rank_id>> digests_; ///< Part: digest, owner.
-  std::set<rank_id> unwired_; ///< Loaded, but not reachable yet since the last epoch ended.
-  std::set<rank_id> joined_;
-  std::map<rank_id, std::string> links_;
-};
+} // namespace
 
 void director_state::start(self_pointer actor, director_setup given) {
   self_ = actor;
@@ -281,19 +209,6 @@ void director_state::serve() {
   log::info("director epoch {} serves with {} ranks", number(epoch_), setup_.plan.ranks.size());
 }
 
-std::string director_state::name_rank(rank_id id) const {
-  const auto& node = setup_.settings->nodes[setup_.plan.ranks.at(number(id)).node];
-  return fmt::format("rank {} on node '{}' at {}", number(id), node.name, node.advertise);
-}
-
-std::string director_state::unlinked() const {
-  std::string ranks;
-  for (const auto& rank : setup_.plan.ranks)
-    if (!joined_.contains(rank.rank))
-      ranks += (ranks.empty() ? "" : ", ") + name_rank(rank.rank);
-  return ranks.empty() ? "the conductor" : ranks;
-}
-
 void director_state::take(const rank_fault& fault) {
   const auto who =
     fault.rank == conductor_rank ? std::string{"the conductor"} : name_rank(fault.rank);
@@ -452,51 +367,9 @@ void director_state::look() {
     self_->delayed_send(director_actor{self_}, tick_interval, tick{});
 }
 
-cluster_status director_state::status() const {
-  const auto now = clock::now();
-  const auto since_ms = [now](clock::time_point then) {
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(now - then).count());
-  };
-  cluster_status told;
-  told.cluster = setup_.settings->cluster.name;
-  told.phase = director_phases.name(phase_);
-  told.reason = reason_;
-  if (phase_ == director_phase::gathering && !members_->all_here())
-    told.reason = "waiting for " + members_->missing();
-  told.epoch = epoch_;
-  told.uptime_ms = since_ms(born_);
-  for (std::size_t i = 0; i < members_->members().size(); ++i) {
-    const auto& member = members_->members()[i];
-    told.nodes.push_back(
-      {setup_.settings->nodes[i].name,
-       member.handle ? member.hello.address : setup_.settings->nodes[i].advertise,
-       member.state,
-       member.reason});
-  }
-  for (const auto& rank : setup_.plan.ranks) {
-    rank_status one;
-    one.gauge.rank = rank.rank;
-    const auto& member = members_->members()[rank.node];
-    for (const auto& gauge : member.gauges)
-      if (gauge.rank == rank.rank)
-        one.gauge = gauge;
-    one.node = setup_.settings->nodes[rank.node].name;
-    one.stage = static_cast<std::uint32_t>(rank.where.pipeline);
-    one.tensor = static_cast<std::uint32_t>(rank.where.tensor);
-    one.first_unit = rank.record.units.begin;
-    one.last_unit = rank.record.units.end;
-    if (const auto found = links_.find(rank.rank); found != links_.end())
-      one.links = found->second;
-    if (const auto found = loaded_.find(rank.rank); found != loaded_.end())
-      one.bytes_read = found->second.bytes_read;
-    one.silent_ms = member.handle ? since_ms(member.last_beat) : 0;
-    told.ranks.push_back(std::move(one));
-  }
-  told.conductor = setup_.board->read();
-  return told;
-}
-
 // -- behaviour ------------------------------------------------------------------------------------
+
+namespace {
 
 director_actor::behavior_type director(director_state::self_pointer self,
                                        const std::shared_ptr<director_setup>& setup) {

@@ -126,7 +126,7 @@ typename Inspector::result_type inspect(Inspector& f, rank_loaded& x) {
            x.digests);
 }
 
-/// rank -> node -> director, conductor -> director: after an epoch, how to reach it in the next one.
+/// rank -> node -> director, conductor -> director: after an epoch, how to reach it in the next.
 struct rank_rewired {
   rank_id rank{};
   byte_string address; ///< transport::peer_address.

@@ -1,0 +1,96 @@
+#pragma once
+// What the director knows. One door changes its phase (step). Membership, epochs and the end are in
+// director.cpp, what people are told in director_status.cpp.
+
+#include "actors/director.hpp"
+#include "actors/director_phases.hpp"
+#include "actors/membership.hpp"
+#include "config/log.hpp"
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace troupe::actors {
+
+class director_state {
+public:
+  static inline const char* name = "director";
+  using self_pointer = director_actor::stateful_pointer<director_state>;
+
+  /// The only door; see rank_state::step.
+  template <class Act>
+  bool step(director_input input, Act act) {
+    const auto& cell = director_phases.at(phase_, input);
+    if (cell.what != verdict::go)
+      return false;
+    if (phase_ != cell.next) {
+      log::info("director epoch {}: {} --{}--> {}",
+                number(epoch_),
+                director_phases.name(phase_),
+                director_phases.name(input),
+                director_phases.name(cell.next));
+      phase_since_ = clock::now();
+    }
+    phase_ = cell.next;
+    act();
+    return true;
+  }
+
+  void start(self_pointer actor, director_setup given);
+  caf::result<node_welcome> take(const node_hello& hello, const node_actor& node);
+  void take(const rank_loaded& report);
+  void take(const rank_rewired& report);
+  void take(const rank_joined& report);
+  void take(const rank_fault& fault);
+  void node_gone(const caf::actor_addr& who, const std::string& reason);
+
+  void beat(const node_beat& what);
+
+  cluster_status status() const;
+  void look();
+  void stop(const std::string& reason);
+
+private:
+  using clock = std::chrono::steady_clock;
+
+  void gather();
+  void give_up_linking();
+  std::string name_rank(rank_id id) const;
+  std::string unlinked() const; ///< Ranks that have not met all neighbours of the epoch.
+  void assign();
+  void link_if_loaded();
+  void link();
+  void serve();
+  void fence_epoch(const std::string& reason);
+  void fail(const error& why);
+  void end_nodes(const node_stop& order);
+  void finish();
+  result<void> compare_digests(const rank_loaded& report);
+
+  self_pointer self_ = nullptr;
+  director_setup setup_;
+  std::unique_ptr<membership> members_;
+  director_phase phase_ = director_phase::gathering;
+  clock::time_point born_ = clock::now();
+  clock::time_point phase_since_ = born_;
+  std::optional<clock::time_point> unlinked_since_; ///< The first attempt of this series.
+  bool served_ = false; ///< Whether the cluster was ready once; joining has no deadline then.
+  std::string reason_;  ///< Why it does not serve.
+  error failure_{errc::unreachable, {}};
+  bool failed_ = false;
+  epoch_id epoch_{};
+  std::uint64_t incarnation_ = std::random_device{}();
+  std::map<rank_id, rank_loaded> loaded_;
+  std::map<std::string, std::pair<std::string, rank_id>> digests_; ///< Part: digest, owner.
+  std::set<rank_id> unwired_; ///< Loaded, but not reachable yet since the last epoch ended.
+  std::set<rank_id> joined_;
+  std::map<rank_id, std::string> links_;
+};
+
+} // namespace troupe::actors
