@@ -74,8 +74,8 @@ private:
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> stopped_{false};
   std::vector<caf::resumable*> running_;
-  /// What the actors here send through, also from outside of their messages: it lives as long as the
-  /// loop.
+  /// What the actors here send through, also from outside of their messages: it lives as long as
+  /// the loop.
   std::unique_ptr<caf::execution_unit> unit_;
   std::function<void()> look_;
   wire_maker make_;
