@@ -29,7 +29,7 @@ conductor_gauge conductor_board::read() const {
 
 namespace {
 
-constexpr std::chrono::milliseconds look_interval{50};
+constexpr std::chrono::milliseconds look_interval{100};
 
 /// A request that was running when so many epochs ended may well be what ends them.
 constexpr int resumes_at_most = 8;

@@ -388,7 +388,7 @@ result<void> node_process::wait_for_the_end() {
   bool asked = false;
   clock::time_point until{};
   while (!ending_.wait(parts_, milliseconds{0})) {
-    if (take_signal(milliseconds{50}) && !asked) {
+    if (take_signal(milliseconds{100}) && !asked) {
       asked = true;
       until = clock::now() + 3 * milliseconds{settings_.deadlines.drain_ms};
       log::info("node '{}' was told to stop", options_.name);

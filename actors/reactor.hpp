@@ -22,7 +22,7 @@ struct reactor_options {
   /// would keep the one it waits for from running.
   std::chrono::microseconds spin{0};
   /// How often on_tick runs, and the longest sleep.
-  std::chrono::milliseconds tick{50};
+  std::chrono::milliseconds tick{100};
   /// How long wires may take to say goodbye.
   std::chrono::milliseconds close_deadline{1000};
 };

@@ -409,8 +409,8 @@ BOOST_AUTO_TEST_CASE(idle_ranks_take_less_than_a_hundredth_of_a_core) {
   std::this_thread::sleep_for(500ms);
   const auto head_before = cpu_ticks(head.pid());
   const auto tail_before = cpu_ticks(tail.pid());
-  std::this_thread::sleep_for(4s);
-  const double ticks = 4.0 * static_cast<double>(sysconf(_SC_CLK_TCK));
+  std::this_thread::sleep_for(8s);
+  const double ticks = 8.0 * static_cast<double>(sysconf(_SC_CLK_TCK));
   const auto head_share = static_cast<double>(cpu_ticks(head.pid()) - head_before) / ticks;
   const auto tail_share = static_cast<double>(cpu_ticks(tail.pid()) - tail_before) / ticks;
   BOOST_TEST_MESSAGE("idle: head " << head_share << ", tail " << tail_share << " of a core");
