@@ -2,6 +2,7 @@
 
 #include "actors/answer_gathering.hpp"
 #include "actors/run_folder.hpp"
+#include "actors/sampling.hpp"
 #include "actors/system.hpp"
 
 #include <fmt/format.h>
@@ -86,24 +87,11 @@ caf::behavior listen(caf::event_based_actor* self,
   };
 }
 
-sampling_choice to_message(const compute::sampling& wish) {
-  sampling_choice made;
-  made.temperature = wish.temperature;
-  made.top_k = wish.top_k;
-  made.top_p = wish.top_p;
-  made.min_p = wish.min_p;
-  made.repetition_penalty = wish.repetition_penalty;
-  made.frequency_penalty = wish.frequency_penalty;
-  made.presence_penalty = wish.presence_penalty;
-  made.seed = wish.seed;
-  return made;
-}
-
 generate_request to_message(const text_request& wish) {
   generate_request made;
   made.prompt = wish.prompt;
   made.tokens = wish.tokens;
-  made.sampling = to_message(wish.sampling);
+  made.sampling = to_choice(wish.sampling);
   made.max_tokens = wish.max_tokens;
   made.stop = wish.stop;
   made.ignore_end = wish.ignore_end;

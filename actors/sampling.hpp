@@ -19,4 +19,17 @@ inline compute::sampling to_sampling(const sampling_choice& wish) {
   return made;
 }
 
+inline sampling_choice to_choice(const compute::sampling& wish) {
+  sampling_choice made;
+  made.temperature = wish.temperature;
+  made.top_k = wish.top_k;
+  made.top_p = wish.top_p;
+  made.min_p = wish.min_p;
+  made.repetition_penalty = wish.repetition_penalty;
+  made.frequency_penalty = wish.frequency_penalty;
+  made.presence_penalty = wish.presence_penalty;
+  made.seed = wish.seed;
+  return made;
+}
+
 } // namespace troupe::actors

@@ -110,7 +110,7 @@ struct deadline_settings {
   std::uint64_t connect_ms = 5'000;  ///< One try to reach one peer.
   std::uint64_t step_ms = 60'000;    ///< One step through all stages.
   std::uint64_t drain_ms = 10'000;   ///< A stop lets running requests end.
-  std::uint64_t progress_ms = 2'000; ///< A rank without progress for so long is frozen.
+  std::uint64_t progress_ms = 2'000; ///< A node silent for five times as long is frozen.
   std::uint64_t request_ms = 0;      ///< A whole request, waiting included; 0: no deadline.
   std::uint64_t status_ms = 2'000;   ///< An answer to a question about the cluster's state.
 };

@@ -233,8 +233,9 @@ std::vector<setting> rows(deadline_settings& s) {
      {0, day_ms}},
     {"progress_ms",
      &s.progress_ms,
-     "A rank without progress for so long counts as frozen. Neither TCP nor UCX notices that "
-     "within minutes. Above the longest pause of a busy host.",
+     "A node that has not reported its ranks' progress for five times as long is given up as "
+     "frozen. "
+     "Neither TCP nor UCX notices that within minutes. Above the longest pause of a busy host.",
      {100, day_ms}},
     {"request_ms",
      &s.request_ms,
