@@ -23,7 +23,7 @@ constexpr int tries = 12;
 double asked(double promise) {
   const auto& suite = boost::unit_test::framework::master_test_suite();
   const bool in_full = suite.argc > 1 && std::string_view{suite.argv[1]} == "promised";
-  return in_full ? promise : 0.8 * promise;
+  return in_full ? promise : 0.6 * promise;
 }
 
 /// Hidden 768, 12 layers, 12 heads, 4 KV heads, ffn 2048, in bf16: 0.17 GB of weights, more than
