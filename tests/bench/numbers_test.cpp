@@ -1,6 +1,6 @@
 // The figures that the product promises, measured against limits of the same run. A shared machine
 // disturbs single runs, rarely all of them: each promise has several tries, and the best one
-// counts. With `-- promised` the promise itself is asked for (ctest -C bench), otherwise four
+// counts. With `-- promised` the promise itself is asked for (ctest -C bench), otherwise three
 // fifths of it, so that a busy neighbour is no failure and a slow kernel still is.
 
 #include "tests/support/cluster.hpp"
