@@ -158,6 +158,7 @@ void rank_state::begin_with_rows(const partition_input& message, const compute::
 
 void rank_state::begin(const compute::partition_input& input) {
   pass_begin_ = clock::now();
+  collective_ns_before_ = setup.board->collective_ns.load(std::memory_order_relaxed);
   rank_board::add(setup.board->wait_ns, nanoseconds(pass_begin_ - pass_end_));
   rank_board::set(setup.board->step, number(step_.step));
   release(step_.released);
@@ -284,7 +285,8 @@ void rank_state::count_pass() {
   pass_end_ = clock::now();
   rank_board::add(board.steps, 1);
   rank_board::add(board.rows, step_.rows());
-  rank_board::add(board.compute_ns, compute_ns_);
+  const auto reduced = board.collective_ns.load(std::memory_order_relaxed) - collective_ns_before_;
+  rank_board::add(board.compute_ns, compute_ns_ - std::min(compute_ns_, reduced));
 }
 
 } // namespace troupe::actors

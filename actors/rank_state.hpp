@@ -114,7 +114,8 @@ private:
   step_plan step_; ///< Of the current pass.
   clock::time_point pass_begin_;
   clock::time_point pass_end_ = clock::now();
-  std::uint64_t compute_ns_ = 0; ///< Of the current pass.
+  std::uint64_t compute_ns_ = 0;           ///< Of the current pass, collectives included.
+  std::uint64_t collective_ns_before_ = 0; ///< The board's, when the pass began.
 };
 
 } // namespace troupe::actors
