@@ -233,10 +233,10 @@ BOOST_AUTO_TEST_CASE(A09_security_files_are_asked_for) {
 BOOST_AUTO_TEST_CASE(A09_deadlines_of_a_request_a_step_and_the_end) {
   const cluster two{nodes(2)};
   {
-    const serving_cluster served{two, set({"deadlines.request_ms=300"})};
+    const serving_cluster served{two, set({"deadlines.request_ms=100"})};
     const auto late = two.try_generate({endless, token_prompt({4}, 2)});
     BOOST_TEST(late.code == 5, late.all());
-    BOOST_TEST(late.mentions("longer than 300 ms"), late.all());
+    BOOST_TEST(late.mentions("longer than 100 ms"), late.all());
     BOOST_TEST(read_answers(late.lines).at(1).finish == "length");
   }
   {
