@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(E01_running_requests_go_on_with_the_same_tokens_after_a_nod
   const cluster three{shape};
   std::vector<std::string> lines;
   for (unsigned i = 0; i < 4; ++i)
-    lines.push_back(token_prompt(random_tokens(5 + 30 * i, 2048, i), 900));
+    lines.push_back(token_prompt(random_tokens(5 + 30 * i, 2048, i), 1800));
   const auto expected = three.generate(lines);
   auto head = start_node(three, "n0");
   auto middle = start_node(three, "n1");

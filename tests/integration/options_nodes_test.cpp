@@ -231,7 +231,15 @@ BOOST_AUTO_TEST_CASE(A09_security_files_are_asked_for) {
 }
 
 BOOST_AUTO_TEST_CASE(A09_deadlines_of_a_request_a_step_and_the_end) {
-  const cluster two{nodes(2)};
+  // Deep enough that an endless answer takes seconds on any machine.
+  compute::random_model wanted;
+  wanted.layers = 40;
+  wanted.hidden = 256;
+  wanted.ffn = 512;
+  const served_model deep{wanted};
+  auto shape = nodes(2);
+  shape.model = deep.folder();
+  const cluster two{shape};
   {
     const serving_cluster served{two, set({"deadlines.request_ms=100"})};
     const auto late = two.try_generate({endless, token_prompt({4}, 2)});
