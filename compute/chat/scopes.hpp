@@ -3,6 +3,7 @@
 
 #include "compute/chat/value.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <string>

@@ -3,6 +3,7 @@
 
 #include "compute/chat/tokens.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string_view>
