@@ -7,6 +7,7 @@ rank_gauge rank_board::read() const {
   rank_gauge gauge;
   gauge.rank = rank;
   gauge.phase = static_cast<std::uint8_t>(phase.load(std::memory_order_relaxed));
+  gauge.in_collective = in_collective.load(std::memory_order_relaxed) ? 1 : 0;
   gauge.epoch = static_cast<epoch_id>(get(epoch));
   gauge.step = static_cast<step_id>(get(step));
   gauge.progress = get(progress);
@@ -27,6 +28,8 @@ rank_gauge rank_board::read() const {
   gauge.stale_frames = get(stale_frames);
   gauge.boundary_frames = get(boundary_frames);
   gauge.boundary_bytes = get(boundary_bytes);
+  gauge.rows_replayed = get(rows_replayed);
+  gauge.rows_resent = get(rows_resent);
   return gauge;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// A rank's board: what it shows of itself without being asked. The rank's thread writes, any thread
-// reads; a reader may see one field a moment before another, never a torn one.
+// A rank's board: what it shows of itself without being asked. The rank's thread writes (all but
+// `fenced`), any thread reads; a reader may see one field a moment before another, never a torn
+// one.
 
 #include "actors/messages/membership.hpp"
 #include "actors/rank_phases.hpp"
@@ -14,6 +15,10 @@ struct rank_board {
 
   rank_id rank{};
   std::atomic<rank_phase> phase{rank_phase::empty};
+  std::atomic<bool> in_collective{false}; ///< Waits for its tensor group.
+  /// The last epoch that is over, told by the node's thread: a rank that waits inside of a
+  /// collective reads no mail.
+  std::atomic<std::uint64_t> fenced{0};
   counter epoch{0};
   counter step{0};
   counter progress{0};
@@ -34,6 +39,8 @@ struct rank_board {
   counter stale_frames{0};
   counter boundary_frames{0};
   counter boundary_bytes{0};
+  counter rows_replayed{0};
+  counter rows_resent{0};
 
   /// Only the rank's thread adds, so a load and a store are enough.
   static void add(counter& to, std::uint64_t amount) {

@@ -90,6 +90,10 @@ result<frame> encode_message(caf::actor_system& system, const caf::type_erased_t
     const auto& message = content.get_as<step_rows>(0);
     return encode_fields(system, kind::step_rows, message.plan.step, message);
   }
+  if (content.match_elements<rows_again>()) {
+    const auto& message = content.get_as<rows_again>(0);
+    return encode_fields(system, kind::rows_again, message.plan.step, message);
+  }
   if (content.match_elements<step_output>()) {
     const auto& message = content.get_as<step_output>(0);
     return encode_fields(system, kind::step_output, message.step, message);
@@ -118,6 +122,7 @@ result<caf::message> decode_message(caf::actor_system& system, frame&& received)
   case message_kind::step_rows: return decode_fields<step_rows>(system, received);
   case message_kind::slots_released: return decode_fields<slots_released>(system, received);
   case message_kind::partition_input: return decode_boundary(std::move(received));
+  case message_kind::rows_again: return decode_fields<rows_again>(system, received);
   case message_kind::step_output: return decode_fields<step_output>(system, received);
   }
   return error{errc::contract_violation,

@@ -13,6 +13,7 @@ enum class message_kind : std::uint8_t {
   slots_released,
   partition_input,
   step_output,
+  rows_again,
 };
 
 /// The frame of a message; its tensor, if it has one, goes by reference. Any message that is not of

@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace troupe::actors {
@@ -90,16 +92,29 @@ void conductor_state::take_new_wires(result<transport::transport*> made) {
   self_->send(setup_.director, std::move(told));
 }
 
+/// A rank that was loaded anew has no state: its stage gets it back before sequences go on.
+void conductor_state::note_lives(const epoch_plan& plan) {
+  for (const auto& where : plan.ranks) {
+    auto& life = lives_[where.rank];
+    if (std::exchange(life, where.life) != where.life)
+      schedule_->lose(number(where.rank) / plan.tensor_size);
+  }
+}
+
 void conductor_state::join(const epoch_plan& plan) {
   epoch_ = plan.epoch;
+  note_lives(plan);
   transport::epoch_token token{};
   for (std::size_t i = 0; i < token.size() && i < plan.token.size(); ++i)
     token[i] = static_cast<std::byte>(plan.token[i]);
   setup_.wires->start_epoch(plan.epoch, transport::conductor_key, token);
-  input_ranks_.clear();
-  other_ranks_.clear();
   awaited_.clear();
   until_ = clock::now() + setup_.connect_deadline;
+  meet(plan);
+}
+
+void conductor_state::meet(const epoch_plan& plan) {
+  stages_.assign(plan.pipeline_size, {});
   for (const auto& where : plan.ranks) {
     const auto key = number(where.rank);
     auto handle = setup_.here->find(where.rank);
@@ -114,8 +129,7 @@ void conductor_state::join(const epoch_plan& plan) {
       awaited_.push_back(key);
       handle = peer_handle<rank_actor>(self_->system(), *setup_.wires, key);
     }
-    const bool owns_input = key < plan.tensor_size;
-    (owns_input ? input_ranks_ : other_ranks_).push_back(*handle);
+    stages_.at(key / plan.tensor_size).push_back(*handle);
   }
   look();
 }
@@ -145,7 +159,7 @@ void conductor_state::look() {
   if (phase_ == conductor_phase::waiting && !answers_.empty()
       && now - paused_since_ > setup_.resume_deadline)
     fail_all(errc::unreachable, not_ready_);
-  if (!step_times_.empty() && now - step_times_.front() > setup_.step_deadline)
+  if (!step_times_.empty() && now - step_times_.begin()->second > setup_.step_deadline)
     give_up(conductor_input::step_late,
             {errc::timed_out,
              fmt::format("a step got no output within {} ms", setup_.step_deadline.count())});
@@ -171,16 +185,28 @@ void conductor_state::look() {
 void conductor_state::send_steps() {
   if (phase_ != conductor_phase::serving && phase_ != conductor_phase::draining)
     return;
-  while (auto next = schedule_->plan_step(epoch_)) {
-    step_times_.push_back(clock::now());
-    for (const auto& rank : other_ranks_)
-      self_->send(rank, step_rows{next->plan});
-    step_tokens first{std::move(next->plan), std::move(next->tokens)};
-    for (const auto& rank : input_ranks_)
-      self_->send(rank, first);
+  while (const auto next = schedule_->plan_step(epoch_)) {
+    step_times_.emplace(next->plan.step, clock::now());
+    send(*next);
   }
   send_releases();
   show();
+}
+
+/// The first stage last: it starts at once, and the others then know what to expect.
+void conductor_state::send(const next_step& step) {
+  const auto& plan = step.plan;
+  const std::size_t first = plan.first_stage;
+  const std::size_t last = plan.replay() ? plan.last_stage : stages_.size();
+  for (auto stage = std::max<std::size_t>(first, 1); stage < last; ++stage)
+    for (const auto& rank : stages_[stage])
+      self_->send(rank, step_rows{plan});
+  if (first == 0)
+    for (const auto& rank : stages_[0])
+      self_->send(rank, step_tokens{plan, step.tokens});
+  else
+    for (const auto& rank : stages_[first - 1])
+      self_->send(rank, rows_again{plan});
 }
 
 void conductor_state::send_releases() {
@@ -188,10 +214,9 @@ void conductor_state::send_releases() {
   if (slots.empty())
     return;
   const slots_released message{epoch_, std::move(slots)};
-  for (const auto& rank : input_ranks_)
-    self_->send(rank, message);
-  for (const auto& rank : other_ranks_)
-    self_->send(rank, message);
+  for (const auto& stage : stages_)
+    for (const auto& rank : stage)
+      self_->send(rank, message);
 }
 
 void conductor_state::commit(const step_output& output) {
@@ -200,7 +225,7 @@ void conductor_state::commit(const step_output& output) {
     give_up(conductor_input::step_late, given.error());
     return;
   }
-  step_times_.pop_front();
+  step_times_.erase(output.step);
   // The next step goes out before the text does: the ranks are waiting, the client is not.
   send_steps();
   for (const auto& token : *given)
@@ -210,10 +235,10 @@ void conductor_state::commit(const step_output& output) {
 
 // -- the end of an epoch --------------------------------------------------------------------------
 
-/// Live requests keep their tokens and wait for the next epoch, in which their state is computed
-/// again: the same tokens follow, since a draw depends on seed and position alone.
+/// Live requests keep their tokens and wait for the next epoch, in which the stages that lost their
+/// state get it back: the same tokens follow, since a draw depends on seed and position alone.
 void conductor_state::pause(const std::string& why) {
-  schedule_->restart();
+  schedule_->interrupt();
   step_times_.clear();
   not_ready_ = why;
   std::vector<request_id> hopeless;
@@ -271,8 +296,7 @@ void conductor_state::end_epoch(const std::string& reason) {
     return;
   }
   pause(reason);
-  input_ranks_.clear();
-  other_ranks_.clear();
+  stages_.clear();
   epoch_ = {};
   setup_.home->renew_wires(
     [this](result<transport::transport*> made) { take_new_wires(std::move(made)); });
@@ -287,8 +311,7 @@ void conductor_state::stop(const std::string& why) {
 void conductor_state::leave(const std::string& why) {
   fail_all(errc::cancelled, why);
   phase_ = conductor_phase::stopped;
-  input_ranks_.clear();
-  other_ranks_.clear();
+  stages_.clear();
   setup_.home->on_round(nullptr);
   setup_.wires->on_frame(nullptr);
   setup_.wires->on_down(nullptr);

@@ -7,9 +7,9 @@
 #include "actors/conductor_phases.hpp"
 #include "config/log.hpp"
 
-#include <deque>
 #include <map>
 #include <optional>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -56,7 +56,10 @@ public:
   void look();
 
 private:
+  void meet(const epoch_plan& plan);
+  void note_lives(const epoch_plan& plan);
   void send_steps();
+  void send(const next_step& step);
   void send_releases();
   void publish(const committed_token& given);
   void finish(request_id id, finish_reason reason, errc code = {}, std::string what = {});
@@ -77,12 +80,12 @@ private:
   std::unique_ptr<schedule> schedule_;
   std::map<request_id, answer> answers_;
   std::uint64_t next_request_ = 1;
-  std::vector<rank_actor> input_ranks_; ///< Get the tokens.
-  std::vector<rank_actor> other_ranks_; ///< Get the plan.
+  std::vector<std::vector<rank_actor>> stages_; ///< Ranks of the epoch; the first get the tokens.
+  std::map<rank_id, std::uint64_t> lives_;      ///< Whose state the schedule counts on.
   std::vector<transport::peer_key> awaited_;
-  std::deque<clock::time_point> step_times_; ///< Of the steps in flight, oldest first.
-  clock::time_point paused_since_{};         ///< While there is no epoch.
-  clock::time_point until_{};                ///< Of joining or draining.
+  std::map<step_id, clock::time_point> step_times_; ///< Of the steps in flight.
+  clock::time_point paused_since_{};                ///< While there is no epoch.
+  clock::time_point until_{};                       ///< Of joining or draining.
 };
 
 } // namespace troupe::actors

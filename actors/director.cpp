@@ -9,6 +9,7 @@
 #include <chrono>
 #include <random>
 #include <set>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -21,8 +22,8 @@ constexpr milliseconds tick_interval{100};
 constexpr milliseconds settle_time{300};
 /// The next attempt of ranks that did not meet: what keeps them apart may take a while to pass.
 constexpr milliseconds link_pause{1000};
-/// A node that sends no beat for so many times the progress bound is lost.
-constexpr int silent_bounds = 5;
+/// A director that was kept from looking for so long cannot tell who was silent meanwhile.
+constexpr milliseconds absence{500};
 
 } // namespace
 
@@ -128,7 +129,7 @@ result<void> director_state::compare_digests(const rank_loaded& report) {
 void director_state::take(const rank_loaded& report) {
   step(director_input::rank_loaded, [&] {
     if (auto same = compare_digests(report); !same) {
-      step(director_input::load_failed, [&] { fail(same.error()); });
+      step(director_input::hopeless, [&] { fail(same.error()); });
       return;
     }
     loaded_[report.rank] = report;
@@ -165,7 +166,8 @@ void director_state::link() {
                           static_cast<std::uint32_t>(rank.node),
                           report.address,
                           report.host,
-                          report.segment});
+                          report.segment,
+                          report.life});
   }
   for (const auto& member : members_->members())
     self_->send(*member.handle, plan);
@@ -215,7 +217,7 @@ void director_state::take(const rank_fault& fault) {
   auto why = fmt::format(
     "{} gave up while {} at step {}: {}", who, fault.phase, number(fault.step), fault.what);
   if (fault.phase == rank_phases.name(rank_phase::loading)) {
-    step(director_input::load_failed, [&] { fail({static_cast<errc>(fault.code), fault.what}); });
+    step(director_input::hopeless, [&] { fail({static_cast<errc>(fault.code), fault.what}); });
     return;
   }
   if (fault.epoch != epoch_)
@@ -234,6 +236,7 @@ void director_state::fence_epoch(const std::string& reason) {
       self_->send(*member.handle, over);
   self_->send(setup_.conductor->handle, over);
   links_.clear();
+  fenced_at_ = clock::now();
   unwired_.insert(conductor_rank);
   for (const auto& [rank, report] : loaded_)
     unwired_.insert(rank);
@@ -264,8 +267,12 @@ void director_state::node_gone(const caf::actor_addr& who, const std::string& re
 }
 
 void director_state::beat(const node_beat& what) {
-  if (members_->beat(what, clock::now()) || !self_->current_sender())
+  if (!self_->current_sender())
     return;
+  if (members_->beat(what, clock::now())) {
+    self_->send(caf::actor_cast<node_actor>(self_->current_sender()), beat_heard{incarnation_});
+    return;
+  }
   // It was silent for so long that the cluster went on without it, and now it speaks again.
   self_->send(caf::actor_cast<node_actor>(self_->current_sender()),
               node_stop{"it was silent for too long; the cluster went on without it"});
@@ -309,14 +316,73 @@ void director_state::finish() {
   self_->quit();
 }
 
+/// A node that cannot do its work is told to end; whether it hears that does not matter. Without
+/// the head's own node there is no cluster: every process ends, and whoever started it starts it
+/// again.
+void director_state::expel(std::size_t node, const std::string& reason) {
+  if (node == setup_.settings->head_index()) {
+    step(director_input::hopeless, [&] { fail({errc::timed_out, reason}); });
+    return;
+  }
+  const auto handle = *members_->at(node).handle;
+  self_->send(handle, node_stop{reason, static_cast<std::uint8_t>(errc::timed_out)});
+  node_gone(handle.address(), reason);
+}
+
+/// Liveness is progress: of nodes by their beats, of ranks by their counters.
+void director_state::watch(clock::time_point now) {
+  if (now - std::exchange(looked_at_, now) > absence)
+    members_->forgive(now);
+  const milliseconds bound{setup_.settings->deadlines.progress_ms};
+  if (const auto silent = members_->silent(now, bound))
+    expel(*silent,
+          fmt::format("nothing was heard of it for {} ms (deadlines.progress_ms): it is frozen or "
+                      "cut off",
+                      bound.count()));
+  if (phase_ == director_phase::serving) {
+    if (const auto stuck = members_->stuck(now, bound))
+      expel(stuck->node,
+            fmt::format("{} has made no progress for {} ms (deadlines.progress_ms) while {} at "
+                        "step {}",
+                        name_rank(stuck->gauge.rank),
+                        bound.count(),
+                        rank_phases.name(static_cast<rank_phase>(stuck->gauge.phase)),
+                        number(stuck->gauge.step)));
+    else if (const auto stalled = members_->stalled(now, bound))
+      step(director_input::epoch_lost, [&] {
+        fence_epoch(
+          fmt::format("no rank has made progress for {} ms (deadlines.progress_ms); {} is "
+                      "{} at step {}",
+                      bound.count(),
+                      name_rank(stalled->gauge.rank),
+                      stalled->gauge.in_collective != 0
+                        ? "waiting for its tensor group"
+                        : rank_phases.name(static_cast<rank_phase>(stalled->gauge.phase)),
+                      number(stalled->gauge.step)));
+      });
+    return;
+  }
+  if ((phase_ == director_phase::gathering || phase_ == director_phase::loading)
+      && now - fenced_at_ > bound + absence)
+    for (const auto rank : std::set<rank_id>{unwired_})
+      if (rank != conductor_rank && unwired_.contains(rank))
+        expel(setup_.plan.ranks.at(number(rank)).node,
+              fmt::format("{} did not leave its epoch within {} ms (deadlines.progress_ms)",
+                          name_rank(rank),
+                          bound.count()));
+}
+
 void director_state::look() {
   const auto now = clock::now();
+  watch(now);
+  look_at_deadlines(now);
+  if (phase_ != director_phase::stopped)
+    self_->delayed_send(director_actor{self_}, tick_interval, tick{});
+}
+
+void director_state::look_at_deadlines(clock::time_point now) {
   const auto& deadlines = setup_.settings->deadlines;
   const auto in_phase = now - phase_since_;
-  if (const auto silent =
-        members_->silent(now, milliseconds{deadlines.progress_ms} * silent_bounds))
-    node_gone(members_->at(*silent).handle->address(),
-              fmt::format("it sent no beat for {} ms", deadlines.progress_ms * silent_bounds));
   switch (phase_) {
   case director_phase::gathering:
     give_up_linking();
@@ -363,8 +429,6 @@ void director_state::look() {
   }
   default: break;
   }
-  if (phase_ != director_phase::stopped)
-    self_->delayed_send(director_actor{self_}, tick_interval, tick{});
 }
 
 // -- behaviour ------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ enum class director_input : std::uint8_t {
   all_loaded,  ///< every rank of the plan is loaded
   rank_joined, ///< rank_joined
   all_joined,  ///< every rank and the conductor are connected
-  load_failed, ///< rank_fault of a rank that loads, or digests that differ
+  hopeless,    ///< a shard does not load, digests differ, or the head's own rank is stuck
   epoch_lost,  ///< rank_fault within an epoch
   node_lost,   ///< a node's process is gone or silent
   late,        ///< the phase's deadline passed
@@ -44,7 +44,7 @@ inline constexpr director_table director_phases = [] {
   using enum director_phase;
   constexpr auto drop = verdict::drop, no = verdict::refuse;
   return director_table{{{
-    //              hello      all_here  loaded     all_loaded joined   all_joined failed  epoch_lost node_lost  late       stop      ended
+    //              hello      all_here  loaded     all_loaded joined   all_joined hopeless epoch_lost node_lost  late       stop      ended
     /* gathering */ {{gathering, loading, gathering, drop,      drop,    drop,      failed, drop,      gathering, failed,    stopping, drop   }},
     /* loading   */ {{no,        drop,    loading,   linking,   drop,    drop,      failed, drop,      gathering, failed,    stopping, drop   }},
     /* linking   */ {{no,        drop,    drop,      drop,      linking, serving,   failed, gathering, gathering, gathering, stopping, drop   }},
@@ -54,7 +54,7 @@ inline constexpr director_table director_phases = [] {
     /* stopped   */ {{no,        drop,    drop,      drop,      drop,    drop,      drop,   drop,      drop,      drop,      drop,     drop   }},
   }},
   {"gathering", "loading", "linking", "serving", "failed", "stopping", "stopped"},
-  {"hello", "all_here", "rank_loaded", "all_loaded", "rank_joined", "all_joined", "load_failed", "epoch_lost", "node_lost", "late", "stop", "all_ended"}};
+  {"hello", "all_here", "rank_loaded", "all_loaded", "rank_joined", "all_joined", "hopeless", "epoch_lost", "node_lost", "late", "stop", "all_ended"}};
 }();
 // clang-format on
 

@@ -59,6 +59,9 @@ public:
 private:
   using clock = std::chrono::steady_clock;
 
+  void watch(clock::time_point now);
+  void look_at_deadlines(clock::time_point now);
+  void expel(std::size_t node, const std::string& reason);
   void gather();
   void give_up_linking();
   std::string name_rank(rank_id id) const;
@@ -88,7 +91,9 @@ private:
   std::uint64_t incarnation_ = std::random_device{}();
   std::map<rank_id, rank_loaded> loaded_;
   std::map<std::string, std::pair<std::string, rank_id>> digests_; ///< Part: digest, owner.
-  std::set<rank_id> unwired_; ///< Loaded, but not reachable yet since the last epoch ended.
+  std::set<rank_id> unwired_;     ///< Loaded, but not reachable yet since the last epoch ended.
+  clock::time_point fenced_at_{}; ///< When the last epoch ended.
+  clock::time_point looked_at_ = born_;
   std::set<rank_id> joined_;
   std::map<rank_id, std::string> links_;
 };

@@ -2,6 +2,8 @@
 
 #include "transport/collectives/shared_memory_collective.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace troupe::actors {
@@ -32,11 +34,10 @@ private:
   std::size_t size_;
 };
 
-/// Adds up the time that a rank spends in its group.
+/// Shows when a rank waits for its group, and adds up that time.
 class timed_collective final : public compute::collective {
 public:
-  timed_collective(compute::collective& inner, rank_board::counter& spent_ns)
-    : inner_(inner), spent_ns_(spent_ns) {}
+  timed_collective(compute::collective& inner, rank_board& board) : inner_(inner), board_(board) {}
 
   std::size_t rank() const noexcept override { return inner_.rank(); }
 
@@ -61,14 +62,16 @@ private:
   result<void> timed(Call call) {
     using clock = std::chrono::steady_clock;
     const auto begin = clock::now();
+    board_.in_collective.store(true, std::memory_order_relaxed);
     auto outcome = call();
+    board_.in_collective.store(false, std::memory_order_relaxed);
     const auto span = std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin);
-    rank_board::add(spent_ns_, static_cast<std::uint64_t>(span.count()));
+    rank_board::add(board_.collective_ns, static_cast<std::uint64_t>(span.count()));
     return outcome;
   }
 
   compute::collective& inner_;
-  rank_board::counter& spent_ns_;
+  rank_board& board_;
 };
 
 } // namespace
@@ -85,9 +88,8 @@ tensor_group tensor_group::unjoined(std::size_t rank, std::size_t size) {
   return made;
 }
 
-result<tensor_group> tensor_group::join(const group_place& place,
-                                        transport::transport& wires,
-                                        rank_board::counter& spent_ns) {
+result<tensor_group>
+tensor_group::join(const group_place& place, transport::transport& wires, rank_board& board) {
   tensor_group made;
   if (place.members.size() == 1) {
     made.operations_ = std::make_unique<compute::solo_collective>();
@@ -96,6 +98,11 @@ result<tensor_group> tensor_group::join(const group_place& place,
   transport::collective_options options;
   options.epoch = place.epoch;
   options.deadline = place.deadline;
+  options.interrupted = [&board, epoch = number(place.epoch)]() -> std::optional<error> {
+    if (board.fenced.load(std::memory_order_relaxed) < epoch)
+      return std::nullopt;
+    return error{errc::cancelled, fmt::format("epoch {} is over", epoch)};
+  };
   if (share_memory(place.members)) {
     // What this rank has posted must go on moving while it waits for its peers.
     options.progress = [&wires] { wires.progress(); };
@@ -118,7 +125,7 @@ result<tensor_group> tensor_group::join(const group_place& place,
     made.over_frames_ = joined->get();
     made.wire_ = std::move(*joined);
   }
-  made.operations_ = std::make_unique<timed_collective>(*made.wire_, spent_ns);
+  made.operations_ = std::make_unique<timed_collective>(*made.wire_, board);
   return made;
 }
 

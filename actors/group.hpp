@@ -32,10 +32,10 @@ public:
   static tensor_group unjoined(std::size_t rank, std::size_t size);
 
   /// Over shared memory where all members share it, otherwise over the rank's transport,
-  /// which must be connected to the other members. Time spent in operations is added to
-  /// `spent_ns`.
+  /// which must be connected to the other members. Operations show on `board` that they wait, add
+  /// up their time there, and end when the epoch is fenced there.
   static result<tensor_group>
-  join(const group_place& place, transport::transport& wires, rank_board::counter& spent_ns);
+  join(const group_place& place, transport::transport& wires, rank_board& board);
 
   compute::collective& operations() { return *operations_; }
 

@@ -31,6 +31,10 @@ using std::chrono::milliseconds;
 constexpr std::string_view error_mark = "troupe: error: ";
 constexpr std::size_t last_lines = 5;
 
+// A node that ran for so long may be started as often again as the policy says.
+constexpr std::chrono::seconds good_run{60};
+constexpr milliseconds longest_pause{30'000};
+
 // The kind behind an exit code of `troupe node`; the inverse of exit_code().
 errc kind_of(int code) {
   for (const auto kind : {errc::invalid_config,
@@ -67,7 +71,8 @@ std::string last_words(const fs::path& log) {
 /// One node's process.
 class launcher::child {
 public:
-  child(std::string name, fs::path log) : name_(std::move(name)), log_(std::move(log)) {}
+  child(std::string name, fs::path log, std::vector<std::string> command)
+    : name_(std::move(name)), log_(std::move(log)), command_(std::move(command)) {}
 
   child(const child&) = delete;
   child& operator=(const child&) = delete;
@@ -80,11 +85,16 @@ public:
     }
   }
 
-  result<void> start(const std::vector<std::string>& command);
+  result<void> start();
+
+  // Starts it again if it ended by a fault and the pause is over; what happened, for people.
+  result<std::optional<std::string>> tend(const restart_policy& policy);
 
   const std::string& name() const { return name_; }
 
   bool running() const { return pid_ > 0; }
+
+  bool alive() const { return running() || start_again_; }
 
   void signal(int number) {
     if (running())
@@ -113,17 +123,24 @@ public:
 private:
   std::string name_;
   fs::path log_;
+  std::vector<std::string> command_;
+  clock::time_point started_{};
+  std::size_t restarts_ = 0; // In a row.
+  std::optional<clock::time_point> start_again_;
   pid_t pid_ = -1;
   int status_ = 0;
   std::size_t shown_ = 0; // Bytes of the log that were shown.
 };
 
-result<void> launcher::child::start(const std::vector<std::string>& command) {
+result<void> launcher::child::start() {
+  const bool first = started_ == clock::time_point{};
+  started_ = clock::now();
   std::vector<char*> words;
-  for (const auto& word : command)
+  for (const auto& word : command_)
     words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  const int log = ::open(log_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+  const int afresh = first ? O_TRUNC : 0;
+  const int log = ::open(log_.c_str(), O_CREAT | afresh | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const pid_t parent = ::getpid();
   pid_ = log < 0 || nothing < 0 ? -1 : ::fork();
@@ -151,6 +168,39 @@ result<void> launcher::child::start(const std::vector<std::string>& command) {
       errc::io_error,
       fmt::format("cannot start node {} (log {}): {}", name_, log_.string(), std::strerror(why))};
   return {};
+}
+
+result<std::optional<std::string>> launcher::child::tend(const restart_policy& policy) {
+  using news = std::optional<std::string>;
+  look();
+  const auto why = failure();
+  if (!why)
+    return news{};
+  const auto now = clock::now();
+  if (!start_again_) {
+    if (now - started_ >= good_run)
+      restarts_ = 0;
+    if (restarts_ >= policy.restarts)
+      return policy.restarts == 0
+               ? *why
+               : with_context(fmt::format("node {} ended by a fault for the {}th time in a row "
+                                          "(recovery.restarts = {})",
+                                          name_,
+                                          restarts_ + 1,
+                                          policy.restarts),
+                              *why);
+    const auto pause = policy.pause * (std::size_t{1} << std::min<std::size_t>(restarts_, 16));
+    start_again_ = now + std::min<milliseconds>(pause, longest_pause);
+    return news{why->what};
+  }
+  if (now < *start_again_)
+    return news{};
+  start_again_.reset();
+  ++restarts_;
+  if (auto started = start(); !started)
+    return started.error();
+  return news{
+    fmt::format("node {} is started again ({} of {})", name_, restarts_, policy.restarts)};
 }
 
 std::optional<error> launcher::child::failure() const {
@@ -204,8 +254,9 @@ result<std::unique_ptr<launcher>> launcher::start(const cluster_settings& settin
       command.insert(command.end(), {"--set", override});
     if (!options.file.empty())
       command.push_back(options.file);
-    auto one = std::make_unique<child>(node.name, options.run_folder / (node.name + ".log"));
-    if (auto started = one->start(command); !started)
+    auto one = std::make_unique<child>(
+      node.name, options.run_folder / (node.name + ".log"), std::move(command));
+    if (auto started = one->start(); !started)
       return started.error();
     const bool is_head = index == settings.head_index();
     made->children_.insert(is_head ? made->children_.begin() : made->children_.end(),
@@ -219,6 +270,11 @@ launcher::~launcher() = default;
 std::size_t launcher::running() const noexcept {
   return static_cast<std::size_t>(std::count_if(
     children_.begin(), children_.end(), [](const auto& one) { return one->running(); }));
+}
+
+bool launcher::alive() const noexcept {
+  return std::any_of(
+    children_.begin(), children_.end(), [](const auto& one) { return one->alive(); });
 }
 
 void launcher::show_new_lines() {
@@ -239,6 +295,31 @@ std::optional<error> launcher::find_failure() {
   }
   show_new_lines();
   return found;
+}
+
+result<std::vector<std::string>> launcher::tend(const restart_policy& policy) {
+  std::vector<std::string> told;
+  std::optional<error> ended;
+  for (const auto& one : children_) {
+    auto news = one->tend(policy);
+    if (!news && (!ended || ended->code == errc::unreachable)) // As in find_failure.
+      ended = news.error();
+    else if (news && *news)
+      told.push_back(**news);
+  }
+  show_new_lines();
+  if (ended)
+    return *ended;
+  return told;
+}
+
+bool launcher::kill(const std::string& name) {
+  for (const auto& one : children_)
+    if (one->name() == name && one->running()) {
+      one->signal(SIGKILL);
+      return true;
+    }
+  return false;
 }
 
 result<void> launcher::stop(milliseconds deadline) {

@@ -23,6 +23,12 @@ struct launch_options {
   bool show_logs = false;             ///< Also on standard error, each line after the node's name.
 };
 
+/// What happens to a node that ended by a fault.
+struct restart_policy {
+  std::size_t restarts = 0;          ///< In a row; 0: the launcher reports its end as a failure.
+  std::chrono::milliseconds pause{}; ///< Before the first; doubles with each, up to 30 s.
+};
+
 /// The nodes whose addresses belong to this host, as positions in settings.nodes.
 std::vector<std::size_t> nodes_of_this_host(const cluster_settings& settings);
 
@@ -42,9 +48,21 @@ public:
   /// Nodes that have not ended.
   std::size_t running() const noexcept;
 
+  /// Whether a node runs, or will be started again by tend().
+  bool alive() const noexcept;
+
   /// Looks once at all nodes, without waiting. The first one that ended with an error, with its own
   /// words: what it printed, or the signal and the end of its log. Never called: nothing is reaped.
   std::optional<error> find_failure();
+
+  /// Looks once at all nodes, without waiting, and starts again what ended by a fault, when its
+  /// pause is over. Returns what happened, a line for people each. Error: a node has used its
+  /// restarts up, or cannot be started; what find_failure() says.
+  result<std::vector<std::string>> tend(const restart_policy& policy);
+
+  /// Kills a node that is out of the cluster's reach; tend() starts it again. False when there is
+  /// no such node here, or it does not run.
+  bool kill(const std::string& name);
 
   /// Ends all nodes in order: the head first, since it lets requests end and tells the others; then
   /// those that are left; SIGTERM, and SIGKILL after `deadline`. Returns once none is left. Error:

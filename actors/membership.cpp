@@ -1,6 +1,12 @@
 #include "actors/membership.hpp"
 
+#include "actors/rank_phases.hpp"
+
 #include <fmt/core.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
 
 namespace troupe::actors {
 
@@ -93,6 +99,7 @@ void membership::join(std::size_t index,
   who.handle = handle;
   who.last_beat = now;
   who.gauges.clear();
+  who.moved.clear();
 }
 
 std::optional<std::size_t> membership::lose(const caf::actor_addr& who, const std::string& reason) {
@@ -113,7 +120,14 @@ bool membership::beat(const node_beat& what, time_point now) {
     if (!one.handle || one.hello.incarnation != what.incarnation)
       continue;
     one.last_beat = now;
-    one.gauges = what.ranks;
+    const auto before = std::exchange(one.gauges, what.ranks);
+    for (const auto& gauge : one.gauges) {
+      const auto same = std::find_if(before.begin(), before.end(), [&](const auto& former) {
+        return former.rank == gauge.rank && former.progress == gauge.progress;
+      });
+      if (same == before.end())
+        one.moved[gauge.rank] = now;
+    }
     return true;
   }
   return false;
@@ -125,6 +139,46 @@ std::optional<std::size_t> membership::silent(time_point now,
     if (members_[i].handle && now - members_[i].last_beat > bound)
       return i;
   return std::nullopt;
+}
+
+namespace {
+
+bool is_in(const rank_gauge& gauge, std::initializer_list<rank_phase> phases) {
+  return std::find(phases.begin(), phases.end(), static_cast<rank_phase>(gauge.phase))
+         != phases.end();
+}
+
+} // namespace
+
+std::optional<membership::still_rank> membership::stuck(time_point now,
+                                                        std::chrono::milliseconds bound) const {
+  for (std::size_t node = 0; node < members_.size(); ++node)
+    for (const auto& gauge : members_[node].gauges)
+      if (members_[node].handle && is_in(gauge, {rank_phase::in_group, rank_phase::leaving})
+          && gauge.in_collective == 0 && now - members_[node].moved.at(gauge.rank) > bound)
+        return still_rank{node, gauge};
+  return std::nullopt;
+}
+
+std::optional<membership::still_rank> membership::stalled(time_point now,
+                                                          std::chrono::milliseconds bound) const {
+  std::optional<still_rank> waiting;
+  for (std::size_t node = 0; node < members_.size(); ++node)
+    for (const auto& gauge : members_[node].gauges) {
+      if (now - members_[node].moved.at(gauge.rank) <= bound)
+        return std::nullopt;
+      if (!waiting && is_in(gauge, {rank_phase::in_group, rank_phase::awaiting_input}))
+        waiting = still_rank{node, gauge};
+    }
+  return waiting;
+}
+
+void membership::forgive(time_point now) {
+  for (auto& one : members_) {
+    one.last_beat = now;
+    for (auto& [rank, moved] : one.moved)
+      moved = now;
+  }
 }
 
 bool membership::all_here() const {

@@ -24,6 +24,13 @@ public:
     std::optional<node_actor> handle; ///< While joined.
     time_point last_beat{};
     std::vector<rank_gauge> gauges;
+    std::map<rank_id, time_point> moved; ///< When its progress last grew.
+  };
+
+  /// A rank that makes no progress.
+  struct still_rank {
+    std::size_t node = 0;
+    rank_gauge gauge;
   };
 
   /// `reference`: the hello of the head itself; what the others must agree on.
@@ -45,6 +52,17 @@ public:
 
   /// A joined node that has been silent for longer than `bound`.
   std::optional<std::size_t> silent(time_point now, std::chrono::milliseconds bound) const;
+
+  /// A rank that has made no progress for longer than `bound` in the middle of a step, and waits
+  /// for nobody else.
+  std::optional<still_rank> stuck(time_point now, std::chrono::milliseconds bound) const;
+
+  /// A rank that waits for others in the middle of a step, when nobody at all has made progress for
+  /// longer than `bound`.
+  std::optional<still_rank> stalled(time_point now, std::chrono::milliseconds bound) const;
+
+  /// The director itself has not looked for a while: nobody's silence until now counts.
+  void forgive(time_point now);
 
   bool all_here() const;
 

@@ -21,6 +21,7 @@ using rank_actor =
                    reacts_to<peers_heard>,      // all neighbours proved themselves
                    reacts_to<step_tokens>,      // a step, where this rank owns input
                    reacts_to<step_rows>,        // a step, elsewhere
+                   reacts_to<rows_again>,       // the next stage rebuilds its state
                    reacts_to<slots_released>,   // sequences that ended
                    reacts_to<partition_input, compute::buffer>, // the boundary of the stage before
                    reacts_to<unit_due>,                         // one more unit
@@ -46,6 +47,7 @@ using conductor_actor = caf::typed_actor<
 using node_actor = caf::typed_actor<reacts_to<node_assignment>, // director: host these ranks
                                     reacts_to<epoch_plan>,      // director: a plan begins
                                     reacts_to<fence>,           // director: a plan is over
+                                    reacts_to<beat_heard>,      // director: it is there
                                     reacts_to<rank_loaded>,     // rank: loaded
                                     reacts_to<rank_rewired>,    // rank: has new wires
                                     reacts_to<rank_joined>,     // rank: connected
@@ -115,6 +117,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::director_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::gateway_actor))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::rank_rewired))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::rows_again))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::beat_heard))
 
 CAF_END_TYPE_ID_BLOCK(troupe)
 

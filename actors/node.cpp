@@ -25,7 +25,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
@@ -40,6 +43,23 @@ using milliseconds = std::chrono::milliseconds;
 /// What ended, told from actors to the thread that waits in run_node.
 class ending {
 public:
+  /// The node's ranks begin to end; end_ranks() says that they have.
+  void begin_ranks() {
+    const std::lock_guard guard{mutex_};
+    begun_ = clock::now();
+  }
+
+  void end_ranks() {
+    const std::lock_guard guard{mutex_};
+    begun_.reset();
+  }
+
+  /// Since when the ranks have been ending, while they have not.
+  std::optional<clock::time_point> begun() {
+    const std::lock_guard guard{mutex_};
+    return begun_;
+  }
+
   void tell(result<void> how) {
     const std::lock_guard guard{mutex_};
     if (!how && !failure_)
@@ -63,6 +83,7 @@ private:
   std::mutex mutex_;
   std::condition_variable changed_;
   int ended_ = 0;
+  std::optional<clock::time_point> begun_;
   std::optional<error> failure_;
 };
 
@@ -96,6 +117,7 @@ private:
   result<void> start_conductor(const director_actor& director);
   result<void> find_head();
   result<void> say_hello();
+  [[noreturn]] void leave_stuck_ranks() const;
   result<void> wait_for_the_end();
   node_hello introduce();
   reactor_options loop_options() const;
@@ -247,6 +269,8 @@ result<void> node_process::start_conductor(const director_actor& director) {
   limits.micro_batches =
     settings_.schedule.micro_batches > 0 ? settings_.schedule.micro_batches : plan_.sizes.pipeline;
   limits.pages = plan_.pages;
+  limits.stages = plan_.sizes.pipeline;
+  limits.keeps_boundaries = settings_.recovery.keep_boundaries;
   if (settings_.parallel.wire_dtype == dtype::f16 && plan_.sizes.pipeline > 1)
     born.remedy = "; between stages it may be at most 65504 (parallel.wire_dtype = \"f16\"), and "
                   "would fit with \"f32\" or \"bf16\"";
@@ -366,7 +390,11 @@ result<void> node_process::say_hello() {
   born.here = &here_;
   born.hub = settings_.nodes.size() == 1 ? &hub_ : nullptr;
   born.gateway = gateway_;
-  born.on_end = [this](result<void> how) { ending_.tell(std::move(how)); };
+  born.on_ending = [this] { ending_.begin_ranks(); };
+  born.on_end = [this](result<void> how) {
+    ending_.end_ranks();
+    ending_.tell(std::move(how));
+  };
   node_ = spawn_node(control_->system(), std::move(born));
   auto hello = introduce();
   auto samples = model_->fingerprints();
@@ -384,7 +412,17 @@ result<void> node_process::say_hello() {
   return outcome;
 }
 
+/// A thread that does not come back can be ended with its process only.
+void node_process::leave_stuck_ranks() const {
+  log::error("node '{}' ends without a rank that is stuck", options_.name);
+  std::fprintf(stderr,
+               "troupe: error: node '%s' ended without a rank that was stuck\n",
+               options_.name.c_str());
+  std::_Exit(exit_code(errc::timed_out));
+}
+
 result<void> node_process::wait_for_the_end() {
+  const auto stuck = 2 * milliseconds{settings_.deadlines.progress_ms};
   bool asked = false;
   clock::time_point until{};
   while (!ending_.wait(parts_, milliseconds{0})) {
@@ -397,6 +435,8 @@ result<void> node_process::wait_for_the_end() {
       else
         caf::anon_send(node_, node_stop{"it was told to stop"});
     }
+    if (const auto begun = ending_.begun(); begun && clock::now() - *begun > stuck)
+      leave_stuck_ranks();
     if (asked && clock::now() > until)
       return error{errc::timed_out,
                    fmt::format("node '{}' did not end in good order within {} ms",

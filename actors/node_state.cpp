@@ -15,6 +15,9 @@ namespace troupe::actors {
 namespace {
 
 constexpr std::chrono::milliseconds beat_interval{200};
+/// A director that leaves beats unanswered for so many times the progress bound is out of reach:
+/// several times, since by then it has replaced this node if it is there.
+constexpr int silent_bounds = 3;
 
 class node_state {
 public:
@@ -26,14 +29,20 @@ public:
   void start(self_pointer actor, node_setup given);
   void host(const node_assignment& work);
   void beat();
+
+  void hear() { heard_ = clock::now(); }
+
+  void end_epoch(const fence& over);
   template <class Message>
   void to_ranks(const Message& message);
   template <class Message>
   void to_director(const Message& message);
   void end(const node_stop& order);
-  void lose_director();
+  void lose_director(const std::string& how);
 
 private:
+  using clock = std::chrono::steady_clock;
+
   struct hosted {
     std::unique_ptr<rank_board> board;
     rank_actor handle;
@@ -47,13 +56,15 @@ private:
   node_setup setup_;
   std::optional<director_actor> director_; ///< Whoever gives this node work.
   std::map<rank_id, hosted> ranks_;
+  clock::time_point beaten_ = clock::now(); ///< The last beat.
+  clock::time_point heard_ = clock::now();  ///< The director's last answer to one.
   bool ending_ = false;
 };
 
 void node_state::start(self_pointer actor, node_setup given) {
   self_ = actor;
   setup_ = std::move(given);
-  self_->set_down_handler([this](const caf::down_msg&) { lose_director(); });
+  self_->set_down_handler([this](const caf::down_msg&) { lose_director("is gone"); });
   self_->monitor(setup_.gateway);
   self_->delayed_send(node_actor{self_}, beat_interval, tick{});
 }
@@ -78,6 +89,7 @@ result<void> node_state::host_rank(const shard_assignment& what) {
   born.hold = setup_.hold;
   born.wire = settings.parallel.wire_dtype;
   born.max_rows = setup_.max_rows;
+  born.keep_boundaries = settings.recovery.keep_boundaries;
   born.device = settings.nodes[setup_.index].device;
   if (setup_.hub == nullptr)
     born.transports = settings.nodes[setup_.index].transports;
@@ -113,6 +125,7 @@ result<void> node_state::host_rank(const shard_assignment& what) {
 
 void node_state::host(const node_assignment& work) {
   director_ = caf::actor_cast<director_actor>(self_->current_sender());
+  hear();
   for (const auto& what : work.ranks) {
     log::info("node hosts rank {}: stage {} of {}, tensor {} of {}, layers {} to {}",
               number(what.rank),
@@ -133,6 +146,16 @@ void node_state::host(const node_assignment& work) {
 }
 
 void node_state::beat() {
+  const auto now = clock::now();
+  const std::chrono::milliseconds bound{setup_.settings->deadlines.progress_ms};
+  if (now - beaten_ > bound)
+    heard_ =
+      now; // this process was stopped itself: whether the director is there is yet to be seen
+  beaten_ = now;
+  if (director_ && now - heard_ > silent_bounds * bound) {
+    lose_director(fmt::format("has not answered for {} ms", (silent_bounds * bound).count()));
+    return;
+  }
   node_beat what;
   what.incarnation = setup_.incarnation;
   for (const auto& [id, one] : ranks_)
@@ -141,6 +164,14 @@ void node_state::beat() {
   to_director(what);
   if (!ending_)
     self_->delayed_send(node_actor{self_}, beat_interval, tick{});
+}
+
+/// A rank that waits inside of a collective reads the board, not its mail.
+void node_state::end_epoch(const fence& over) {
+  for (auto& [id, one] : ranks_)
+    if (one.board)
+      one.board->fenced.store(number(over.epoch), std::memory_order_relaxed);
+  to_ranks(over);
 }
 
 template <class Message>
@@ -161,6 +192,7 @@ void node_state::end(const node_stop& order) {
     return;
   ending_ = true;
   log::info("node ends: {}", order.reason);
+  setup_.on_ending();
   to_ranks(order);
   setup_.here->clear();
   ranks_.clear(); // waits for the threads, each of which ends after the message above
@@ -173,12 +205,12 @@ void node_state::end(const node_stop& order) {
   self_->quit();
 }
 
-void node_state::lose_director() {
+void node_state::lose_director(const std::string& how) {
   if (ending_)
     return;
   const auto& head = setup_.settings->nodes[setup_.settings->head_index()];
   const error why{errc::unreachable,
-                  fmt::format("the head, node '{}' at {}, is gone", head.name, head.advertise)};
+                  fmt::format("the head, node '{}' at {}, {}", head.name, head.advertise, how)};
   log::error("node {}", why.what);
   end({why.what, static_cast<std::uint8_t>(why.code)});
 }
@@ -190,7 +222,8 @@ node_actor::behavior_type node(node_state::self_pointer self,
   return {
     [&my](const node_assignment& m) { my.host(m); },
     [&my](const epoch_plan& m) { my.to_ranks(m); },
-    [&my](const fence& m) { my.to_ranks(m); },
+    [&my](const fence& m) { my.end_epoch(m); },
+    [&my](const beat_heard&) { my.hear(); },
     [&my](const rank_loaded& m) { my.to_director(m); },
     [&my](const rank_rewired& m) { my.to_director(m); },
     [&my](const rank_joined& m) { my.to_director(m); },

@@ -1,5 +1,7 @@
 #include "actors/plan.hpp"
 
+#include "actors/boundary_log.hpp"
+
 #include "actors/stage_split.hpp"
 
 #include <fmt/core.h>
@@ -116,6 +118,9 @@ result<rank_plan> plan_rank(const cluster_plan& plan,
   rank.shard = *std::move(shard);
   rank.weight_bytes = rank.shard.held_bytes;
   rank.scratch_bytes = scratch_bytes(plan, rank, shape);
+  rank.page_bytes = rank.shard.kv_page_bytes;
+  if (plan.keeps_boundaries && !rank.record.owns_output)
+    rank.page_bytes += boundary_log::page_bytes(plan.boundary_row_bytes);
   if (plan.sizes.tensor > 1) {
     const auto sums = 2 * rank.record.units.size() + (rank.record.owns_input ? 1 : 0);
     rank.reduce_row_bytes = sums * shape.hidden * sizeof(float);
@@ -141,6 +146,7 @@ result<cluster_plan> lay_out(const cluster_settings& settings, const compute::mo
   plan.context = settings.model.context_tokens > 0 ? settings.model.context_tokens : shape.context;
   plan.max_sequences = settings.state.max_sequences;
   plan.max_rows = settings.schedule.step_tokens;
+  plan.keeps_boundaries = settings.recovery.keep_boundaries;
   plan.boundary_row_bytes = shape.hidden * size_of(settings.parallel.wire_dtype);
   const auto places = place_ranks(settings);
   plan.stages = stages_of(settings, model, places, plan.hold);

@@ -22,7 +22,8 @@ struct rank_plan {
   compute::partition_record record;
   compute::shard_description shard;
   std::size_t weight_bytes = 0;     ///< Held weights.
-  std::size_t state_bytes = 0;      ///< Attention memory for `pages` pages.
+  std::size_t page_bytes = 0;       ///< A page of state: attention, and rows kept for replays.
+  std::size_t state_bytes = 0;      ///< `pages` pages.
   std::size_t scratch_bytes = 0;    ///< Activations of a step, an upper bound.
   std::size_t reduce_row_bytes = 0; ///< What a row sums over the tensor group: 2 a layer, and the
                                     ///< embedding. 0 where the group is the rank alone.
@@ -51,6 +52,7 @@ struct cluster_plan {
   std::vector<range> stages;    ///< Layers of each stage.
   std::vector<rank_plan> ranks; ///< Ascending by rank.
   std::vector<node_plan> nodes;
+  bool keeps_boundaries = true;       ///< Stages keep what they sent (recovery.keep_boundaries).
   std::size_t boundary_row_bytes = 0; ///< What a row carries from a rank to the next stage's.
 };
 

@@ -42,7 +42,7 @@ load load_of(const cluster_plan& plan, std::size_t node) {
     if (rank.node != node)
       continue;
     all.fixed += rank.weight_bytes + rank.scratch_bytes;
-    all.page += rank.shard.kv_page_bytes;
+    all.page += rank.page_bytes;
   }
   return all;
 }
@@ -96,7 +96,7 @@ result<void> cap_by_state(const cluster_settings& settings, cluster_plan& plan) 
   const auto limit = settings.state.memory_bytes;
   const auto least = pages_for(plan.context);
   for (const auto& rank : plan.ranks) {
-    const auto page = rank.shard.kv_page_bytes;
+    const auto page = rank.page_bytes;
     if (limit == 0 || page == 0)
       continue;
     plan.pages = std::min<std::size_t>(plan.pages, limit / page);
@@ -145,7 +145,7 @@ fit_state(const cluster_settings& settings, cluster_plan& plan, std::size_t memo
   if (!fits)
     plan.pages = least;
   for (auto& rank : plan.ranks)
-    rank.state_bytes = product(plan.pages, rank.shard.kv_page_bytes);
+    rank.state_bytes = product(plan.pages, rank.page_bytes);
   for (auto& node : plan.nodes) {
     const auto all = load_of(plan, node.node);
     node.least_bytes = sum(all.fixed, product(least, all.page));

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <random>
 #include <set>
 
 namespace troupe::actors {
@@ -133,8 +134,19 @@ result<void> rank_state::load_shard(const shard_assignment& what) {
     return with_context(fmt::format("rank {}: state of {} pages", number(setup.rank), what.pages),
                         state.error());
   state_ = std::move(*state);
+  kept_.reset();
+  if (setup.keep_boundaries && what.stage + 1 < what.pipeline_size) {
+    auto kept = boundary_log::make(what.pages, setup.model->shape().hidden * size_of(setup.wire));
+    if (!kept)
+      return with_context(fmt::format("rank {}", number(setup.rank)), kept.error());
+    kept_ = std::move(*kept);
+  }
+  slots_.clear();
+  std::random_device random;
+  life_ = (std::uint64_t{random()} << 32) | random();
   rank_board::set(board.bytes_held, partition_->report().bytes_held);
-  rank_board::set(board.state_bytes, state_.cache ? state_.cache->bytes() : 0);
+  rank_board::set(board.state_bytes,
+                  (state_.cache ? state_.cache->bytes() : 0) + (kept_ ? kept_->bytes() : 0));
   if (what.tensor == 0) {
     auto segment = make_group_segment(what.tensor_size);
     if (!segment)
@@ -165,6 +177,7 @@ void rank_state::report_loaded(std::uint64_t load_us) {
   report.address = own_address();
   report.host = transport::memory_domain(setup.transports);
   report.segment = own_segment();
+  report.life = life_;
   report.bytes_read = partition_->report().bytes_read;
   report.bytes_held = partition_->report().bytes_held;
   report.load_us = load_us;
@@ -235,7 +248,7 @@ result<void> rank_state::connect_neighbours(const epoch_plan& plan) {
   place.epoch = plan.epoch;
   place.tensor_rank = assignment_.tensor;
   place.deadline = setup.step_deadline;
-  auto group = tensor_group::join(place, *setup.wires, setup.board->collective_ns);
+  auto group = tensor_group::join(place, *setup.wires, *setup.board);
   if (!group)
     return group.error();
   group_ = std::move(*group);
@@ -248,7 +261,6 @@ void rank_state::join(const epoch_plan& plan) {
   epoch_ = plan.epoch;
   rank_board::set(setup.board->epoch, number(epoch_));
   join_until_ = clock::now() + setup.connect_deadline;
-  slots_.clear();
   if (auto connected = connect_neighbours(plan); !connected)
     give_up(rank_input::peer_down, connected.error());
   else
@@ -340,7 +352,6 @@ void rank_state::end_epoch(const fence& message) {
     partition_->abandon();
   next_.reset();
   conductor_.reset();
-  slots_.clear();
   step_ = {};
   epoch_ = {};
   // A group and wires that have seen a fault are not used again.
@@ -416,6 +427,9 @@ rank_actor::behavior_type rank(rank_state::self_pointer self) {
     },
     [&my](const step_rows& m) {
       return my.step(input::step_rows, m.plan.epoch, [&] { my.expect_rows(m); });
+    },
+    [&my](const rows_again& m) {
+      return my.step(input::rows_again, m.plan.epoch, [&] { my.send_again(m.plan); });
     },
     [&my](const slots_released& m) {
       return my.step(input::slots_released, m.epoch, [&] { my.release(m.slots); });

@@ -21,7 +21,8 @@ struct rank_setup {
   std::shared_ptr<const compute::model> model;
   dtype hold = dtype::f32;
   dtype wire = dtype::f32;
-  std::size_t max_rows = 1; ///< Of one step.
+  std::size_t max_rows = 1;    ///< Of one step.
+  bool keep_boundaries = true; ///< Whether rows sent to the next stage are kept (boundary_log).
   std::string device = "cpu";
   std::string transports; ///< That the node may use, in the words of UCX_TLS.
   compute::device_options device_options;

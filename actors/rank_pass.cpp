@@ -32,36 +32,49 @@ void rank_state::release(const std::vector<slot_id>& slots) {
     slots_.erase(slot);
 }
 
+/// The slot of an entry, introduced if the entry does so. What the state already holds stays: a
+/// slot that is told of again in a new epoch goes on from there.
+result<rank_state::live_slot*> rank_state::find_slot(const step_plan& plan,
+                                                     const step_entry& entry) {
+  for (const auto page : entry.pages)
+    if (number(page) >= assignment_.pages)
+      return error{
+        errc::contract_violation,
+        fmt::format(
+          "step {} names page {} of {}", number(plan.step), number(page), assignment_.pages)};
+  if (!entry.pages.empty()) {
+    auto& told = slots_[entry.slot];
+    if (told.pages != entry.pages)
+      told = live_slot{entry.pages, 0};
+  }
+  const auto found = slots_.find(entry.slot);
+  if (found == slots_.end())
+    return error{errc::contract_violation,
+                 fmt::format("step {} names slot {}, which was never introduced",
+                             number(plan.step),
+                             number(entry.slot))};
+  auto& slot = found->second;
+  if (entry.count == 0 || entry.position > slot.length)
+    return error{
+      errc::contract_violation,
+      fmt::format("step {} brings {} tokens of slot {} at position {}, but {} are in the state",
+                  number(plan.step),
+                  entry.count,
+                  number(entry.slot),
+                  entry.position,
+                  slot.length)};
+  return &slot;
+}
+
 result<compute::batch> rank_state::make_batch(const step_plan& plan) {
   compute::batch rows;
   std::uint32_t row = 0;
   for (const auto& entry : plan.entries) {
-    if (!entry.pages.empty()) {
-      for (const auto page : entry.pages)
-        if (number(page) >= assignment_.pages)
-          return error{
-            errc::contract_violation,
-            fmt::format(
-              "step {} names page {} of {}", number(plan.step), number(page), assignment_.pages)};
-      slots_[entry.slot] = live_slot{entry.pages, 0};
-    }
-    const auto found = slots_.find(entry.slot);
-    if (found == slots_.end())
-      return error{errc::contract_violation,
-                   fmt::format("step {} names slot {}, which was never introduced",
-                               number(plan.step),
-                               number(entry.slot))};
-    if (entry.count == 0 || entry.position > found->second.length)
-      return error{errc::contract_violation,
-                   fmt::format("step {} brings {} tokens of slot {} at position {}, but {} are in "
-                               "the state",
-                               number(plan.step),
-                               entry.count,
-                               number(entry.slot),
-                               entry.position,
-                               found->second.length)};
+    const auto slot = find_slot(plan, entry);
+    if (!slot)
+      return slot.error();
     compute::sequence_rows part;
-    part.pages = found->second.pages;
+    part.pages = (*slot)->pages;
     part.first_row = row;
     part.position = entry.position;
     part.count = entry.count;
@@ -216,29 +229,98 @@ void rank_state::finish_pass() {
   for (const auto& entry : step_.entries)
     slots_.at(entry.slot).length = entry.position + entry.count;
   if (auto* boundary = std::get_if<compute::boundary_output>(&*output))
-    send_boundary(*boundary);
+    publish_boundary(*boundary);
+  else if (step_.replay())
+    end_replay();
   else
     send_choices(std::get<compute::final_output>(*output));
   count_pass();
 }
 
-void rank_state::send_boundary(const compute::boundary_output& output) {
+void rank_state::publish_boundary(const compute::boundary_output& output) {
   auto payload = to_wire(output.hidden);
   if (!payload) {
     give_up(rank_input::pass_failed, payload.error());
     return;
   }
+  keep(*payload);
+  if (step_.replay() && assignment_.stage + 1 == step_.last_stage)
+    end_replay();
+  else
+    send_boundary(step_, std::move(*payload));
+}
+
+void rank_state::send_boundary(const step_plan& plan, compute::buffer payload) {
   partition_input message;
   message.epoch = epoch_;
-  message.step = step_.step;
-  message.rows = step_.rows();
+  message.step = plan.step;
+  message.rows = plan.rows();
   message.columns = static_cast<std::uint32_t>(setup.model->shape().hidden);
   message.type = static_cast<std::uint8_t>(setup.wire);
   message.schema = schema_hash(setup.model->boundary());
   rank_board::add(setup.board->boundary_frames, 1);
-  rank_board::add(setup.board->boundary_bytes, payload->size() + transport::wire_header_bytes);
-  self_->send(*next_, message, std::move(*payload));
+  rank_board::add(setup.board->boundary_bytes, payload.size() + transport::wire_header_bytes);
+  self_->send(*next_, message, std::move(payload));
 }
+
+// -- replays --------------------------------------------------------------------------------------
+
+void rank_state::keep(const compute::buffer& payload) {
+  if (!kept_)
+    return;
+  const auto row_bytes = payload.size() / step_.rows();
+  const std::byte* rows = payload.data();
+  for (const auto& entry : step_.entries) {
+    kept_->keep(slots_.at(entry.slot).pages, entry.position, {rows, entry.count * row_bytes});
+    rows += entry.count * row_bytes;
+  }
+}
+
+result<compute::buffer> rank_state::read_kept(const step_plan& plan) {
+  if (!kept_)
+    return error{
+      errc::contract_violation,
+      fmt::format("step {} wants rows again that this rank does not keep", number(plan.step))};
+  const auto row_bytes = setup.model->shape().hidden * size_of(setup.wire);
+  auto payload = compute::buffer::allocate(plan.rows() * row_bytes);
+  if (!payload)
+    return payload.error();
+  std::byte* rows = payload->data();
+  for (const auto& entry : plan.entries) {
+    const auto slot = find_slot(plan, entry);
+    if (!slot)
+      return slot.error();
+    if (entry.position + entry.count > (*slot)->length)
+      return error{errc::contract_violation,
+                   fmt::format("step {} wants rows up to {} of slot {} again, but {} were sent",
+                               number(plan.step),
+                               entry.position + entry.count,
+                               number(entry.slot),
+                               (*slot)->length)};
+    kept_->read((*slot)->pages, entry.position, {rows, entry.count * row_bytes});
+    rows += entry.count * row_bytes;
+  }
+  return payload;
+}
+
+/// The next stage lost its state: it gets the rows that it had, and nothing is computed here.
+void rank_state::send_again(const step_plan& plan) {
+  auto payload = read_kept(plan);
+  if (!payload) {
+    give_up(rank_input::pass_failed, payload.error());
+    return;
+  }
+  rank_board::add(setup.board->rows_resent, plan.rows());
+  send_boundary(plan, std::move(*payload));
+}
+
+/// The last stage of a replay votes for all of them, as the last stage of a step does.
+void rank_state::end_replay() {
+  if (assignment_.tensor == 0)
+    self_->send(*conductor_, step_output{epoch_, step_.step, {}});
+}
+
+// -- choices --------------------------------------------------------------------------------------
 
 void rank_state::send_choices(compute::final_output& output) {
   if (assignment_.tensor != 0)
@@ -285,6 +367,8 @@ void rank_state::count_pass() {
   pass_end_ = clock::now();
   rank_board::add(board.steps, 1);
   rank_board::add(board.rows, step_.rows());
+  if (step_.replay())
+    rank_board::add(board.rows_replayed, step_.rows());
   const auto reduced = board.collective_ns.load(std::memory_order_relaxed) - collective_ns_before_;
   rank_board::add(board.compute_ns, compute_ns_ - std::min(compute_ns_, reduced));
 }

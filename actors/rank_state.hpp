@@ -2,6 +2,7 @@
 // What a rank knows. One door changes its phase (step); the parts of a pass are in rank_pass.cpp,
 // loading and epochs in rank.cpp.
 
+#include "actors/boundary_log.hpp"
 #include "actors/group.hpp"
 #include "actors/rank.hpp"
 #include "compute/partition.hpp"
@@ -49,6 +50,7 @@ public:
   void serve();
   void begin_with_tokens(const step_tokens& message);
   void expect_rows(const step_rows& message);
+  void send_again(const step_plan& plan);
   void begin_with_rows(const partition_input& message, const compute::buffer& tensor);
   void release(const std::vector<slot_id>& slots);
   void run_unit();
@@ -83,11 +85,16 @@ private:
   byte_string own_address() const;
   byte_string own_segment() const;
 
+  result<live_slot*> find_slot(const step_plan& plan, const step_entry& entry);
   result<compute::batch> make_batch(const step_plan& plan);
+  result<compute::buffer> read_kept(const step_plan& plan);
+  void keep(const compute::buffer& payload);
   void begin(const compute::partition_input& input);
   result<compute::buffer> from_wire(const partition_input& message, const compute::buffer& tensor);
   result<compute::buffer> to_wire(const compute::buffer& hidden) const;
-  void send_boundary(const compute::boundary_output& output);
+  void publish_boundary(const compute::boundary_output& output);
+  void send_boundary(const step_plan& plan, compute::buffer payload);
+  void end_replay();
   void send_choices(compute::final_output& output);
   void take_frame(transport::peer_key from, transport::frame&& received);
   void count_wires();
@@ -102,6 +109,8 @@ private:
   std::optional<transport::shared_segment> segment_; ///< Of the group, where this rank made it.
   std::unique_ptr<compute::partition> partition_;
   compute::partition_state state_;
+  std::optional<boundary_log> kept_; ///< Where there is a next stage, and rows are kept for it.
+  std::uint64_t life_ = 0;           ///< rank_loaded::life
   shard_assignment assignment_;
 
   epoch_plan plan_;
@@ -110,8 +119,8 @@ private:
   std::optional<rank_actor> next_;
   std::optional<conductor_actor> conductor_;
 
-  std::map<slot_id, live_slot> slots_;
-  step_plan step_; ///< Of the current pass.
+  std::map<slot_id, live_slot> slots_; ///< Outlive an epoch, as the state that they tell of does.
+  step_plan step_;                     ///< Of the current pass.
   clock::time_point pass_begin_;
   clock::time_point pass_end_ = clock::now();
   std::uint64_t compute_ns_ = 0;           ///< Of the current pass, collectives included.

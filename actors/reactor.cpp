@@ -97,11 +97,11 @@ result<transport::transport*> reactor::make_wires() {
   return wires_.get();
 }
 
-void reactor::close_wires() {
+void reactor::close_wires(std::chrono::milliseconds deadline) {
   if (!wires_)
     return;
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, wires_->event_fd(), nullptr);
-  if (auto closed = wires_->close(options_.close_deadline); !closed)
+  if (auto closed = wires_->close(deadline); !closed)
     log::debug("reactor {}", closed.error().what);
   wires_.reset();
 }
@@ -131,7 +131,7 @@ void reactor::run(caf::actor_system& system) {
   auto last_look = last_work;
   while (!stopped_.load(std::memory_order_relaxed)) {
     if (renewal_) {
-      close_wires();
+      close_wires(options_.renewal_deadline);
       const auto taker = std::exchange(renewal_, nullptr);
       taker(make_wires());
     }
@@ -156,7 +156,7 @@ void reactor::run(caf::actor_system& system) {
   while (run_jobs() > 0)
     if (wires_)
       wires_->progress();
-  close_wires();
+  close_wires(options_.close_deadline);
 }
 
 } // namespace troupe::actors

@@ -25,6 +25,9 @@ struct reactor_options {
   std::chrono::milliseconds tick{100};
   /// How long wires may take to say goodbye.
   std::chrono::milliseconds close_deadline{1000};
+  /// The same for wires that are replaced after a fault: whoever is there knows that already, and
+  /// who is frozen will not answer.
+  std::chrono::milliseconds renewal_deadline{20};
 };
 
 class reactor {
@@ -63,7 +66,7 @@ public:
 private:
   std::size_t run_jobs();
   result<transport::transport*> make_wires();
-  void close_wires();
+  void close_wires(std::chrono::milliseconds deadline);
   void sleep();
 
   reactor_options options_;

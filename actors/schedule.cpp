@@ -10,9 +10,15 @@
 
 namespace troupe::actors {
 
+bool schedule::sequence::lags() const {
+  return std::any_of(
+    kept.begin(), kept.end(), [this](std::size_t upto) { return upto < committed; });
+}
+
 schedule::schedule(const schedule_limits& limits) : limits_(limits), pages_(limits.pages) {
   check(limits.max_rows >= 1 && limits.prefill_chunk >= 1, "a step has room for a row");
   check(limits.micro_batches >= 1, "at least one step is in flight");
+  check(limits.stages >= 1, "a step runs on a stage");
   for (std::size_t i = limits.max_sequences; i-- > 0;)
     free_slots_.push_back(static_cast<slot_id>(i));
 }
@@ -60,6 +66,7 @@ void schedule::admit() {
     made.wish = std::move(wish);
     made.slot = slot;
     made.pages = std::move(*pages);
+    made.kept.assign(limits_.stages, 0);
     live_.emplace(slot, std::move(made));
     order_.push_back(slot);
     waiting_.pop_front();
@@ -93,7 +100,7 @@ void schedule::add_entry(next_step& step, flight& record, sequence& which, std::
                      which.tokens.begin() + static_cast<std::ptrdiff_t>(which.planned + count));
   which.planned += count;
   ++which.steps_in_flight;
-  record.touched.push_back(which.slot);
+  record.touched.push_back({which.slot, which.planned});
   step.plan.entries.push_back(std::move(entry));
 }
 
@@ -115,7 +122,7 @@ void schedule::add_decode_rows(next_step& step, flight& record) {
   for (std::size_t i = 0; i < order_.size() && step.tokens.size() < most; ++i) {
     const auto at = (begin + i) % order_.size();
     auto& which = live_.at(order_[at]);
-    if (!which.decoding() || which.output_in_flight || which.cancelled)
+    if (!which.decoding() || which.output_in_flight || which.cancelled || which.lags())
       continue;
     add_entry(step, record, which, 1);
     turn_ = at + 1;
@@ -125,7 +132,7 @@ void schedule::add_decode_rows(next_step& step, flight& record) {
 void schedule::add_prompt_rows(next_step& step, flight& record) {
   for (const auto slot : order_) {
     auto& which = live_.at(slot);
-    if (which.decoding() || which.cancelled || which.planned >= which.tokens.size())
+    if (which.decoding() || which.cancelled || which.planned >= which.tokens.size() || which.lags())
       continue;
     const auto room = limits_.max_rows - step.tokens.size();
     if (room == 0)
@@ -135,8 +142,81 @@ void schedule::add_prompt_rows(next_step& step, flight& record) {
   }
 }
 
+// -- replays --------------------------------------------------------------------------------------
+
+/// The stages that have least, as far as they are neighbours, and what they lack up to the next
+/// stage that can feed them.
+schedule::gap schedule::next_gap(const sequence& which) const {
+  const auto& kept = which.kept;
+  const auto least = std::min_element(kept.begin(), kept.end());
+  gap found;
+  found.stages.begin = static_cast<std::size_t>(least - kept.begin());
+  found.stages.end = found.stages.begin;
+  while (found.stages.end < kept.size() && kept[found.stages.end] == *least)
+    ++found.stages.end;
+  found.positions = {*least, which.committed};
+  if (!limits_.keeps_boundaries)
+    found.stages.begin = 0;
+  if (found.stages.begin > 0)
+    found.positions.end = std::min(found.positions.end, kept[found.stages.begin - 1]);
+  return found;
+}
+
+std::optional<next_step> schedule::plan_replay(epoch_id epoch) {
+  if (ordinary_in_flight() < in_flight_.size())
+    return std::nullopt; // one at a time: the next one is cut by what this one gave back
+  next_step step;
+  flight record;
+  for (const auto slot : order_) {
+    auto& which = live_.at(slot);
+    if (which.cancelled || !which.lags())
+      continue;
+    const auto lack = next_gap(which);
+    const auto room = limits_.max_rows - step.plan.rows();
+    if (room == 0 || (record.replay() && lack.stages != record.stages))
+      continue;
+    record.stages = lack.stages;
+    const auto count = std::min(lack.positions.size(), room);
+    const auto end = lack.positions.begin + count;
+    step_entry entry;
+    entry.slot = slot;
+    entry.position = static_cast<std::uint32_t>(lack.positions.begin);
+    entry.count = static_cast<std::uint32_t>(count);
+    entry.pages = which.pages;
+    if (lack.stages.begin == 0)
+      step.tokens.insert(step.tokens.end(),
+                         which.tokens.begin() + static_cast<std::ptrdiff_t>(lack.positions.begin),
+                         which.tokens.begin() + static_cast<std::ptrdiff_t>(end));
+    ++which.steps_in_flight;
+    record.touched.push_back({slot, end});
+    step.plan.entries.push_back(std::move(entry));
+  }
+  if (!record.replay())
+    return std::nullopt;
+  step.plan.first_stage = static_cast<std::uint32_t>(record.stages.begin);
+  step.plan.last_stage = static_cast<std::uint32_t>(record.stages.end);
+  return number_step(std::move(step), std::move(record), epoch);
+}
+
+// -- steps ----------------------------------------------------------------------------------------
+
+std::size_t schedule::ordinary_in_flight() const {
+  return static_cast<std::size_t>(std::count_if(
+    in_flight_.begin(), in_flight_.end(), [](const auto& one) { return !one.replay(); }));
+}
+
+next_step schedule::number_step(next_step step, flight record, epoch_id epoch) {
+  step.plan.epoch = epoch;
+  step.plan.step = static_cast<step_id>(next_step_++);
+  record.step = step.plan.step;
+  in_flight_.push_back(std::move(record));
+  return step;
+}
+
 std::optional<next_step> schedule::plan_step(epoch_id epoch) {
-  if (in_flight_.size() >= limits_.micro_batches)
+  if (auto replay = plan_replay(epoch))
+    return replay;
+  if (ordinary_in_flight() >= limits_.micro_batches)
     return std::nullopt;
   admit();
   next_step step;
@@ -145,13 +225,8 @@ std::optional<next_step> schedule::plan_step(epoch_id epoch) {
   add_prompt_rows(step, record);
   if (step.plan.entries.empty())
     return std::nullopt;
-  step.plan.epoch = epoch;
-  step.plan.step = static_cast<step_id>(next_step_++);
-  step.plan.released = std::move(released_);
-  released_.clear();
-  record.step = step.plan.step;
-  in_flight_.push_back(std::move(record));
-  return step;
+  step.plan.released = std::exchange(released_, {});
+  return number_step(std::move(step), std::move(record), epoch);
 }
 
 void schedule::release(slot_id slot) {
@@ -185,25 +260,48 @@ committed_token schedule::take_token(sequence& which, const token_choice& choice
   return given;
 }
 
-result<std::vector<committed_token>> schedule::commit(const step_output& output) {
-  if (in_flight_.empty() || in_flight_.front().step != output.step)
+result<schedule::flight> schedule::take_flight(const step_output& output) {
+  // A replay ends on another stage than ordinary steps do, so these two orders are independent.
+  const auto found = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& one) {
+    return one.step == output.step || !one.replay();
+  });
+  if (found == in_flight_.end() || found->step != output.step)
     return error{errc::contract_violation,
                  fmt::format("the output of step {} arrived where step {} was due",
                              number(output.step),
-                             in_flight_.empty() ? 0 : number(in_flight_.front().step))};
-  const auto record = std::move(in_flight_.front());
-  in_flight_.pop_front();
+                             found == in_flight_.end() ? 0 : number(found->step))};
+  auto record = std::move(*found);
+  in_flight_.erase(found);
   if (record.outputs.size() != output.choices.size())
     return error{errc::contract_violation,
                  fmt::format("the output of step {} has {} tokens where {} were asked for",
                              number(output.step),
                              output.choices.size(),
                              record.outputs.size())};
-  for (const auto slot : record.touched)
-    --live_.at(slot).steps_in_flight;
+  return record;
+}
+
+/// The stages of the step have its positions in their state now.
+void schedule::advance(const flight& record) {
+  const auto stages = record.replay() ? record.stages : range{0, limits_.stages};
+  for (const auto& one : record.touched) {
+    auto& which = live_.at(one.slot);
+    --which.steps_in_flight;
+    if (!record.replay())
+      which.committed = one.end;
+    for (auto stage = stages.begin; stage < stages.end; ++stage)
+      which.kept[stage] = std::max(which.kept[stage], one.end);
+  }
+}
+
+result<std::vector<committed_token>> schedule::commit(const step_output& output) {
+  auto record = take_flight(output);
+  if (!record)
+    return record.error();
+  advance(*record);
   std::vector<committed_token> given;
   for (std::size_t i = 0; i < output.choices.size(); ++i) {
-    const auto slot = record.outputs[i];
+    const auto slot = record->outputs[i];
     if (output.choices[i].slot != slot)
       return error{errc::contract_violation,
                    fmt::format("the output of step {} names slot {} where slot {} was due",
@@ -218,9 +316,9 @@ result<std::vector<committed_token>> schedule::commit(const step_output& output)
     if (given.back().ended != sequence_end::none)
       which.cancelled = true;
   }
-  for (const auto slot : record.touched)
-    if (const auto& which = live_.at(slot); which.cancelled && which.steps_in_flight == 0)
-      release(slot);
+  for (const auto& one : record->touched)
+    if (const auto& which = live_.at(one.slot); which.cancelled && which.steps_in_flight == 0)
+      release(one.slot);
   return given;
 }
 
@@ -250,11 +348,11 @@ std::vector<slot_id> schedule::take_idle_releases() {
   return std::exchange(released_, {});
 }
 
-void schedule::restart() {
+void schedule::interrupt() {
   in_flight_.clear();
   std::vector<slot_id> ended;
   for (auto& [slot, which] : live_) {
-    which.planned = 0;
+    which.planned = which.committed;
     which.output_in_flight = false;
     which.steps_in_flight = 0;
     which.introduced = false;
@@ -263,7 +361,14 @@ void schedule::restart() {
   }
   for (const auto slot : ended)
     release(slot);
-  released_.clear(); // the ranks know of no slot any more
+  released_.clear(); // a slot that comes again brings its pages
+}
+
+void schedule::lose(std::size_t stage) {
+  check(in_flight_.empty(), "state is lost between epochs");
+  check(stage < limits_.stages, "the stage is one of the plan");
+  for (auto& [slot, which] : live_)
+    which.kept[stage] = 0;
 }
 
 std::vector<request_id> schedule::clear() {

@@ -5,10 +5,16 @@
 //
 // A sequence reserves every page that it may come to need before its first step, so no step ever
 // runs out of state; what does not fit waits in order. Contract rules 39, 52, 60, 61.
+//
+// After a fault the stages that lost their state get it back by replays: steps that run on these
+// stages alone, fed with the tokens (stage 0) or with the rows that the stage before them sent once
+// and kept. Everyone else keeps what was committed. A sequence goes on once all stages have caught
+// up with it; others do not wait for it.
 
 #include "actors/messages/steps.hpp"
 #include "actors/page_pool.hpp"
 #include "config/result.hpp"
+#include "config/topology.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -26,6 +32,8 @@ struct schedule_limits {
   std::size_t prefill_chunk = 1; ///< Rows of one prompt in one step.
   std::size_t micro_batches = 1; ///< Steps in flight.
   std::size_t pages = 0;         ///< On every rank.
+  std::size_t stages = 1;
+  bool keeps_boundaries = true; ///< Stages keep the rows that they sent; else replays begin at 0.
 };
 
 /// A request as the schedule sees it.
@@ -66,9 +74,9 @@ public:
   /// The next step, if the number of steps in flight allows one and there is something to run.
   std::optional<next_step> plan_step(epoch_id epoch);
 
-  /// A step's outcome. An output that does not belong to the oldest step in flight, or does not
-  /// match its entries, is contract_violation (the wires keep order, so this is a fault of the
-  /// sender).
+  /// A step's outcome. An output that does not belong to the oldest ordinary step in flight or to a
+  /// replay, or does not match its entries, is contract_violation (the wires keep order, so this is
+  /// a fault of the sender).
   result<std::vector<committed_token>> commit(const step_output& output);
 
   /// Withdraws a request; what it has in flight is discarded when it arrives. False when unknown.
@@ -78,9 +86,12 @@ public:
   /// a step is due that will carry them.
   std::vector<slot_id> take_idle_releases();
 
-  /// The ranks have lost the state of all sequences: what was in flight is forgotten, and every
-  /// live sequence computes its tokens again, prompt and answer so far, from the next step on.
-  void restart();
+  /// The epoch is over: what was in flight is forgotten, and every live sequence goes on from what
+  /// was committed, once the stages that lost their state have it back.
+  void interrupt();
+
+  /// The ranks of `stage` hold nothing of any live sequence.
+  void lose(std::size_t stage);
 
   /// Every request, waiting or running, withdrawn at once, in order of arrival (a fault). The
   /// schedule is as new afterwards.
@@ -103,6 +114,9 @@ private:
     sequence_wish wish;
     std::vector<token_id> tokens; ///< Prompt and committed answer.
     std::size_t planned = 0;      ///< Positions given to steps so far.
+    std::size_t committed = 0;    ///< Positions whose step has ended on every stage.
+    /// By stage: positions that are in its state, `committed` at most. A stage with fewer lags.
+    std::vector<std::size_t> kept;
     bool output_in_flight = false;
     std::size_t steps_in_flight = 0;
     bool cancelled = false;
@@ -111,15 +125,38 @@ private:
     std::vector<page_id> pages;
 
     bool decoding() const { return planned + 1 >= tokens.size() && planned >= wish.prompt.size(); }
+
+    bool lags() const;
+  };
+
+  /// What a sequence has in a step: its positions up to `end`.
+  struct part {
+    slot_id slot{};
+    std::size_t end = 0;
   };
 
   struct flight {
     step_id step{};
     std::vector<slot_id> outputs; ///< Slots that this step gives a token to, in order.
-    std::vector<slot_id> touched; ///< All slots with rows in it.
+    std::vector<part> touched;   ///< All slots with rows in it.
+    range stages;                 ///< Of a replay; empty for an ordinary step.
+
+    bool replay() const { return stages.end > stages.begin; }
+  };
+
+  /// The next replay that a sequence needs: positions on stages.
+  struct gap {
+    range stages;
+    range positions;
   };
 
   void admit();
+  gap next_gap(const sequence& which) const;
+  std::optional<next_step> plan_replay(epoch_id epoch);
+  next_step number_step(next_step step, flight record, epoch_id epoch);
+  result<flight> take_flight(const step_output& output);
+  void advance(const flight& record);
+  std::size_t ordinary_in_flight() const;
   void add_decode_rows(next_step& step, flight& record);
   void add_prompt_rows(next_step& step, flight& record);
   void add_entry(next_step& step, flight& record, sequence& which, std::size_t count);

@@ -15,7 +15,8 @@ bool is_local(std::string_view key) {
                                               "deadlines.",
                                               "security.",
                                               "generate.",
-                                              "limits."};
+                                              "limits.",
+                                              "recovery.restart"};
   for (const auto section : local_sections)
     if (key.substr(0, section.size()) == section)
       return true;

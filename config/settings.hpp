@@ -110,9 +110,16 @@ struct deadline_settings {
   std::uint64_t connect_ms = 5'000;  ///< One try to reach one peer.
   std::uint64_t step_ms = 60'000;    ///< One step through all stages.
   std::uint64_t drain_ms = 10'000;   ///< A stop lets running requests end.
-  std::uint64_t progress_ms = 2'000; ///< A node silent for five times as long is frozen.
+  std::uint64_t progress_ms = 2'000; ///< Who shows no progress for so long is frozen.
   std::uint64_t request_ms = 0;      ///< A whole request, waiting included; 0: no deadline.
   std::uint64_t status_ms = 2'000;   ///< An answer to a question about the cluster's state.
+};
+
+/// [recovery]: what follows on a fault.
+struct recovery_settings {
+  bool keep_boundaries = true;          ///< Stages keep the rows that they sent, for replays.
+  std::uint64_t restarts = 5;           ///< Of one node by `troupe up` in a row; 0: none.
+  std::uint64_t restart_pause_ms = 200; ///< Before the first restart; doubles with each.
 };
 
 /// [generate]: what a request gets where it does not say otherwise.
@@ -138,6 +145,7 @@ struct cluster_settings {
   security_settings security;
   limit_settings limits;
   deadline_settings deadlines;
+  recovery_settings recovery;
   generate_settings generate;
 
   /// Where each key that was given came from, by its full name: "model.context",

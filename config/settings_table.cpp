@@ -233,9 +233,10 @@ std::vector<setting> rows(deadline_settings& s) {
      {0, day_ms}},
     {"progress_ms",
      &s.progress_ms,
-     "A node that has not reported its ranks' progress for five times as long is given up as "
-     "frozen. "
-     "Neither TCP nor UCX notices that within minutes. Above the longest pause of a busy host.",
+     "A node that says nothing, or a rank that shows no progress within a step, for so long is "
+     "given "
+     "up as frozen; neither TCP nor UCX would notice within minutes. Above the longest pause of a "
+     "busy host, and above one layer's time for schedule.step_tokens rows.",
      {100, day_ms}},
     {"request_ms",
      &s.request_ms,
@@ -245,6 +246,29 @@ std::vector<setting> rows(deadline_settings& s) {
      &s.status_ms,
      "An answer to a question about the state of the cluster.",
      {1, day_ms}},
+  };
+}
+
+std::vector<setting> rows(recovery_settings& s) {
+  return {
+    {"keep_boundaries",
+     &s.keep_boundaries,
+     "Each stage keeps the rows that it sent to the next one for as long as their request lives, "
+     "so "
+     "that a stage that is lost is rebuilt alone. Costs the hidden size for each token beside its "
+     "attention state; without, all stages before a lost one compute their part again."},
+    {"restarts",
+     &s.restarts,
+     "How often `troupe up` starts a node again that ended by a fault, counted anew once the "
+     "cluster "
+     "has served for a minute. 0 ends the cluster with its first fault.",
+     {0, many}},
+    {"restart_pause_ms",
+     &s.restart_pause_ms,
+     "The pause before a node is started again; it doubles with each restart in a row, up to "
+     "thirty "
+     "seconds, so that a node that cannot start does not keep its host busy.",
+     {0, day_ms}},
   };
 }
 
@@ -303,6 +327,10 @@ std::vector<setting_section> sections_of(cluster_settings& s) {
                       "deadlines.",
                       "Every wait has one, in milliseconds; what passes it is named.",
                       rows(s.deadlines)});
+  sections.push_back({"recovery",
+                      "recovery.",
+                      "What follows on a fault. Requests always go on with the same tokens.",
+                      rows(s.recovery)});
   sections.push_back({"generate",
                       "generate.",
                       "What a request gets where it does not say otherwise.",

@@ -21,6 +21,9 @@ using clock = std::chrono::steady_clock;
 
 constexpr milliseconds look_period{50};
 
+// How often a running cluster is asked whom it has lost.
+constexpr milliseconds ask_period{500};
+
 // For the nodes of a cluster that did not come to serve.
 constexpr milliseconds give_up_time{2000};
 
@@ -100,6 +103,29 @@ result<bool> local_cluster::look(progress_line& progress) {
     std::this_thread::sleep_for(look_period);
   }
   return status.error();
+}
+
+result<std::vector<std::string>> local_cluster::tend() {
+  const auto& recovery = settings_.recovery;
+  auto told = nodes_->tend({recovery.restarts, milliseconds(recovery.restart_pause_ms)});
+  if (!told || recovery.restarts == 0 || clock::now() - asked_ < ask_period)
+    return told;
+  asked_ = clock::now();
+  if (!client_) { // The head was started again.
+    if (auto found = cluster_client::connect(settings_, options_.run_folder, milliseconds(1000)))
+      client_ = std::move(*found);
+    return told;
+  }
+  const auto status = client_->status(milliseconds(settings_.deadlines.status_ms));
+  if (!status) {
+    if (status.error().code == errc::unreachable)
+      client_.reset();
+    return told;
+  }
+  for (const auto& node : status->nodes)
+    if (node.state == "lost" && nodes_->kill(node.name))
+      told->push_back(fmt::format("node {} was given up: {}", node.name, node.reason));
+  return told;
 }
 
 result<void> local_cluster::wait_until_serving() {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe::cli {
 
@@ -39,7 +40,15 @@ public:
   /// Nodes of this host that have not ended.
   std::size_t running() const { return nodes_->running(); }
 
+  /// Whether a node of this host runs, or will be started again by tend().
+  bool alive() const { return nodes_->alive(); }
+
   std::optional<error> find_failure() { return nodes_->find_failure(); }
+
+  /// Looks once: starts again what ended by a fault (settings.recovery) and kills, to that end, a
+  /// node of this host that the cluster gave up while its process lives. Returns what happened, a
+  /// line for people each. Error: a node ended for good.
+  result<std::vector<std::string>> tend();
 
   /// Ends all nodes of this host and takes the run folder away. Error: as launcher::stop.
   result<void> stop();
@@ -56,6 +65,8 @@ private:
   local_options options_;
   std::unique_ptr<actors::launcher> nodes_;
   std::unique_ptr<actors::cluster_client> client_;
+  std::chrono::steady_clock::time_point
+    asked_{}; ///< When the cluster was last asked for its state.
 };
 
 /// A client of the cluster of that file if it runs; nullptr where it does not. Errors: those of

@@ -63,7 +63,7 @@ ordered_json rank_json(const plan_report& report, const actors::rank_plan& rank)
     {"tensors", rank.shard.tensors.size()},
     {"stored_bytes", rank.shard.stored_bytes},
     {"weight_bytes", rank.weight_bytes},
-    {"state_page_bytes", rank.shard.kv_page_bytes},
+    {"state_page_bytes", rank.page_bytes},
     {"state_bytes", rank.state_bytes},
     {"scratch_bytes", rank.scratch_bytes},
     {"reduce_row_bytes", rank.reduce_row_bytes},

@@ -40,6 +40,8 @@ ordered_json rank_json(const actors::rank_status& rank) {
     {"frames_received", gauge.frames_received},
     {"tensor_copies", gauge.tensor_copies},
     {"stale_frames", gauge.stale_frames},
+    {"rows_replayed", gauge.rows_replayed},
+    {"rows_resent", gauge.rows_resent},
     {"boundary_frames", gauge.boundary_frames},
     {"boundary_bytes", gauge.boundary_bytes},
   };

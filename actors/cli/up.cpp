@@ -30,11 +30,14 @@ error no_local_node(const cluster_settings& settings) {
 
 // Serves until a signal, a failure, or the end of all nodes.
 result<void> serve(local_cluster& cluster) {
-  while (cluster.running() > 0) {
+  while (cluster.alive()) {
     if (wait_for_stop_signal(look_period) != 0)
       break;
-    if (auto failure = cluster.find_failure())
-      return *failure;
+    const auto told = cluster.tend();
+    if (!told)
+      return told.error();
+    for (const auto& line : *told)
+      warn(line);
   }
   return {};
 }

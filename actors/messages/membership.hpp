@@ -11,7 +11,7 @@
 namespace troupe::actors {
 
 /// Whoever changes a message of the data or the control road bumps this.
-inline constexpr std::uint16_t protocol_version = 1;
+inline constexpr std::uint16_t protocol_version = 2;
 
 using byte_string = std::vector<std::uint8_t>;
 
@@ -104,9 +104,10 @@ typename Inspector::result_type inspect(Inspector& f, node_assignment& x) {
 /// rank -> node -> director: the shard is loaded; how to reach the rank.
 struct rank_loaded {
   rank_id rank{};
-  byte_string address; ///< transport::peer_address.
-  std::string host;    ///< transport::memory_domain().
-  byte_string segment; ///< Shared segment for its tensor group; tensor rank 0 makes it.
+  byte_string address;    ///< transport::peer_address.
+  std::string host;       ///< transport::memory_domain().
+  byte_string segment;    ///< Shared segment for its tensor group; tensor rank 0 makes it.
+  std::uint64_t life = 0; ///< Random per load: another life has none of the former one's state.
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_held = 0;
   std::uint64_t load_us = 0;
@@ -120,6 +121,7 @@ typename Inspector::result_type inspect(Inspector& f, rank_loaded& x) {
            x.address,
            x.host,
            x.segment,
+           x.life,
            x.bytes_read,
            x.bytes_held,
            x.load_us,
@@ -145,11 +147,13 @@ struct rank_address {
   byte_string address;
   std::string host;
   byte_string segment;
+  std::uint64_t life = 0; ///< rank_loaded::life
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, rank_address& x) {
-  return f(caf::meta::type_name("rank_address"), x.rank, x.node, x.address, x.host, x.segment);
+  return f(
+    caf::meta::type_name("rank_address"), x.rank, x.node, x.address, x.host, x.segment, x.life);
 }
 
 /// director -> nodes and conductor: one plan over one set of ranks begins.
@@ -216,7 +220,8 @@ typename Inspector::result_type inspect(Inspector& f, fence& x) {
 /// What a rank shows of itself without being asked (actors/board.hpp).
 struct rank_gauge {
   rank_id rank{};
-  std::uint8_t phase = 0; ///< rank_phase.
+  std::uint8_t phase = 0;         ///< rank_phase.
+  std::uint8_t in_collective = 0; ///< 1 while it waits for its tensor group.
   epoch_id epoch{};
   step_id step{};
   std::uint64_t progress = 0; ///< Grows with everything that the rank's thread does.
@@ -237,6 +242,8 @@ struct rank_gauge {
   std::uint64_t stale_frames = 0;
   std::uint64_t boundary_frames = 0; ///< Partition inputs sent to the next stage.
   std::uint64_t boundary_bytes = 0;  ///< Their payload and header bytes.
+  std::uint64_t rows_replayed = 0;   ///< Rows computed again, to rebuild state that was lost.
+  std::uint64_t rows_resent = 0;     ///< Rows sent again to a next stage that lost its state.
 };
 
 template <class Inspector>
@@ -244,6 +251,7 @@ typename Inspector::result_type inspect(Inspector& f, rank_gauge& x) {
   return f(caf::meta::type_name("rank_gauge"),
            x.rank,
            x.phase,
+           x.in_collective,
            x.epoch,
            x.step,
            x.progress,
@@ -263,7 +271,9 @@ typename Inspector::result_type inspect(Inspector& f, rank_gauge& x) {
            x.tensor_copies,
            x.stale_frames,
            x.boundary_frames,
-           x.boundary_bytes);
+           x.boundary_bytes,
+           x.rows_replayed,
+           x.rows_resent);
 }
 
 /// node -> director, periodically: the gauges of its ranks.
@@ -275,6 +285,17 @@ struct node_beat {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, node_beat& x) {
   return f(caf::meta::type_name("node_beat"), x.incarnation, x.ranks);
+}
+
+/// director -> node, in answer to a beat: the head is there. Without it a node that was cut off
+/// would wait for ever.
+struct beat_heard {
+  std::uint64_t incarnation = 0; ///< Of the director.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, beat_heard& x) {
+  return f(caf::meta::type_name("beat_heard"), x.incarnation);
 }
 
 /// director -> nodes: end the process in good order.

@@ -70,6 +70,12 @@ struct step_plan {
   step_id step{};
   std::vector<step_entry> entries;
   std::vector<slot_id> released; ///< Slots whose sequences ended; freed before the step runs.
+  /// A replay rebuilds state that was lost: only these stages run, and the last of them publishes
+  /// an empty output. Empty for an ordinary step, which all stages run.
+  std::uint32_t first_stage = 0;
+  std::uint32_t last_stage = 0; ///< One past the last.
+
+  bool replay() const { return last_stage > first_stage; }
 
   std::uint32_t rows() const {
     std::uint32_t sum = 0;
@@ -81,7 +87,13 @@ struct step_plan {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, step_plan& x) {
-  return f(caf::meta::type_name("step_plan"), x.epoch, x.step, x.entries, x.released);
+  return f(caf::meta::type_name("step_plan"),
+           x.epoch,
+           x.step,
+           x.entries,
+           x.released,
+           x.first_stage,
+           x.last_stage);
 }
 
 /// conductor -> ranks that own input: the plan and one token a row.
@@ -103,6 +115,17 @@ struct step_rows {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, step_rows& x) {
   return f(caf::meta::type_name("step_rows"), x.plan);
+}
+
+/// conductor -> the ranks of the stage before a replay: its rows, which they sent once and kept,
+/// are wanted again. They compute nothing.
+struct rows_again {
+  step_plan plan;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, rows_again& x) {
+  return f(caf::meta::type_name("rows_again"), x.plan);
 }
 
 /// conductor -> ranks, when sequences ended and no step is due that could carry it.

@@ -164,6 +164,9 @@ result<void> endpoint_collective::collect(const operation& called, phase in) {
         continue;
       if (options_.progress)
         options_.progress();
+      if (options_.interrupted)
+        if (auto why = options_.interrupted())
+          return fail(*std::move(why));
       if (round % 16 != 0)
         continue;
       if (round > patient_rounds)

@@ -46,6 +46,8 @@ struct collective_options {
   std::chrono::milliseconds deadline{10'000};
   /// Called again and again while an operation waits, on the caller's thread.
   std::function<void()> progress = {};
+  /// Asked again and again while an operation waits: the reason to give it up now, if there is one.
+  std::function<std::optional<error>()> interrupted = {};
 };
 
 } // namespace troupe::transport

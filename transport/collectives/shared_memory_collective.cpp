@@ -174,6 +174,9 @@ result<void> shared_memory_collective::wait(const operation& called, Ready ready
       return fail({board_->reason, board_->text});
     if (options_.progress)
       options_.progress();
+    if (options_.interrupted)
+      if (auto why = options_.interrupted())
+        return fail(*std::move(why));
     if (round < limit)
       continue;
     if (std::chrono::steady_clock::now() > due_)

@@ -118,6 +118,7 @@ BOOST_AUTO_TEST_CASE(a_fenced_rank_takes_no_work) {
   using in = rank_input;
   for (const auto input : {in::step_tokens,
                            in::step_rows,
+                           in::rows_again,
                            in::slots_released,
                            in::partition_input,
                            in::unit_due,

@@ -1,12 +1,14 @@
 #pragma once
-// The two neighbours of a schedule, for its tests: ranks that keep books about slots and pages as
-// real ones do, and a last stage that answers steps in order. Every broken rule is a failed check.
+// The two neighbours of a schedule, for its tests: stages that keep books about slots, pages and
+// what their state holds, as real ones do, and a last stage that answers steps in order. Every
+// broken rule is a failed check.
 
 #include "actors/schedule.hpp"
 #include "compute/batch.hpp"
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
@@ -25,7 +27,7 @@ public:
   /// Plans a step if there is one, and lets the ranks look at it.
   std::optional<actors::next_step> plan() {
     auto step = work_.plan_step(epoch_id{3});
-    BOOST_TEST(work_.steps_in_flight() <= limits_.micro_batches);
+    BOOST_TEST(work_.steps_in_flight() <= limits_.micro_batches + 1); // and a replay
     if (step) {
       look_at(*step);
       in_flight_.push_back(step->plan);
@@ -67,65 +69,147 @@ public:
   /// Releases that no step carries reach the ranks as well.
   void tell_idle_releases() { free_slots(work_.take_idle_releases()); }
 
-  /// What the ranks do when an epoch ends.
+  /// What the ranks do when a cluster starts anew: nothing of it is left.
   void forget() {
-    slots_.clear();
+    introduced_.clear();
+    known_.clear();
     in_flight_.clear();
+  }
+
+  /// An epoch ends: of the steps in flight, only the stages before `reached` have run. The stages
+  /// in `lost` come back without their state.
+  void interrupt(std::size_t reached, const std::set<std::size_t>& lost) {
+    for (const auto& step : in_flight_)
+      for (const auto& entry : step.entries)
+        for (auto stage = std::max<std::size_t>(reached, step.first_stage);
+             stage < (step.replay() ? step.last_stage : limits_.stages);
+             ++stage)
+          for (std::size_t i = 0; i < entry.count; ++i)
+            cell(stage, known_.at(entry.slot), entry.position + i) = nothing;
+    in_flight_.clear();
+    introduced_.clear();
+    work_.interrupt();
+    for (const auto stage : lost) {
+      state_[stage].clear();
+      work_.lose(stage);
+    }
+    interrupted_ = true;
   }
 
   std::size_t steps_in_flight() const { return in_flight_.size(); }
 
-  std::size_t slots_held() const { return slots_.size(); }
+  std::size_t slots_held() const { return introduced_.size(); }
+
+  /// Rows that each stage computed, replays included.
+  const std::vector<std::size_t>& rows_run() const { return rows_run_; }
 
 private:
-  /// A sequence as a rank knows it.
+  static constexpr std::int64_t nothing = -1;
+
+  /// A sequence as the ranks know it.
   struct held {
     std::vector<page_id> pages;
-    std::uint32_t position = 0; ///< Where the next rows go.
+    std::vector<std::int64_t> tokens; ///< That steps have brought.
+    std::uint32_t position = 0;       ///< Where the next rows go.
   };
+
+  /// What a stage's state holds at a position: the token that was computed there.
+  std::int64_t& cell(std::size_t stage, const held& which, std::size_t position) {
+    using compute::kv_page_tokens;
+    auto& page = state_[stage][which.pages.at(position / kv_page_tokens)];
+    page.resize(kv_page_tokens, nothing);
+    return page[position % kv_page_tokens];
+  }
 
   void free_slots(const std::vector<slot_id>& released) {
     for (const auto slot : released)
-      BOOST_TEST(slots_.erase(slot) == 1u, "slot " << number(slot) << " was released twice");
+      BOOST_TEST(introduced_.erase(slot) == 1u, "slot " << number(slot) << " was released twice");
   }
 
   void look_at(const actors::next_step& step) {
-    BOOST_TEST(number(step.plan.epoch) == 3u);
-    BOOST_TEST(number(step.plan.step) == ++last_step_);
-    BOOST_TEST(step.plan.rows() == step.tokens.size());
-    BOOST_TEST(step.plan.rows() >= 1u);
-    BOOST_TEST(step.plan.rows() <= limits_.max_rows);
-    free_slots(step.plan.released);
+    const auto& plan = step.plan;
+    BOOST_TEST(number(plan.epoch) == 3u);
+    BOOST_TEST(number(plan.step) == ++last_step_);
+    const bool wants_tokens = plan.first_stage == 0;
+    BOOST_TEST(step.tokens.size() == (wants_tokens ? plan.rows() : 0u));
+    BOOST_TEST(plan.rows() >= 1u);
+    BOOST_TEST(plan.rows() <= limits_.max_rows);
+    free_slots(plan.released);
     std::set<slot_id> seen;
-    for (const auto& entry : step.plan.entries) {
+    std::size_t row = 0;
+    for (const auto& entry : plan.entries) {
       BOOST_TEST(seen.insert(entry.slot).second, "a slot has two entries in a step");
       BOOST_TEST(number(entry.slot) < limits_.max_sequences);
       BOOST_TEST(entry.count >= 1u);
-      look_at(entry);
+      std::vector<std::int64_t> tokens;
+      for (std::size_t i = 0; wants_tokens && i < entry.count; ++i)
+        tokens.push_back(step.tokens[row++]);
+      if (plan.replay())
+        replay(plan, entry, std::move(tokens));
+      else
+        run(entry, tokens);
     }
   }
 
-  void look_at(const actors::step_entry& entry) {
-    const bool is_new = !slots_.contains(entry.slot);
+  void run(const actors::step_entry& entry, const std::vector<std::int64_t>& tokens) {
+    const bool is_new = introduced_.insert(entry.slot).second;
     BOOST_TEST(is_new == !entry.pages.empty(), "pages come with the first entry, and only there");
-    auto& known = slots_[entry.slot];
+    auto& known = known_[entry.slot];
     if (is_new) {
+      if (entry.position == 0)
+        known = {};
       known.pages = entry.pages;
       check_pages(entry);
     }
-    BOOST_TEST(entry.position == known.position, "positions of a sequence are contiguous");
+    if (!interrupted_ || !is_new)
+      BOOST_TEST(entry.position == known.position, "positions of a sequence are contiguous");
+    BOOST_TEST(entry.position <= known.tokens.size());
     if (entry.count > 1)
       BOOST_TEST(entry.count <= limits_.prefill_chunk);
     known.position = entry.position + entry.count;
     BOOST_TEST(known.position <= limits_.context);
     BOOST_TEST(known.position <= known.pages.size() * compute::kv_page_tokens);
+    known.tokens.resize(entry.position);
+    known.tokens.insert(known.tokens.end(), tokens.begin(), tokens.end());
+    for (std::size_t stage = 0; stage < limits_.stages; ++stage)
+      compute(stage, known, entry, tokens);
+  }
+
+  void replay(const actors::step_plan& plan,
+              const actors::step_entry& entry,
+              std::vector<std::int64_t> tokens) {
+    BOOST_TEST(entry.flags == 0u, "nothing is chosen in a replay");
+    auto& known = known_.at(entry.slot);
+    BOOST_TEST((entry.pages == known.pages));
+    for (std::size_t i = 0; plan.first_stage > 0 && i < entry.count; ++i)
+      tokens.push_back(cell(plan.first_stage - 1, known, entry.position + i));
+    for (std::size_t i = 0; i < entry.count; ++i)
+      BOOST_TEST(tokens[i] == known.tokens.at(entry.position + i), "rows that were never sent");
+    for (std::size_t stage = plan.first_stage; stage < plan.last_stage; ++stage)
+      compute(stage, known, entry, tokens);
+  }
+
+  /// Attention reads all positions before the entry's.
+  void compute(std::size_t stage,
+               const held& known,
+               const actors::step_entry& entry,
+               const std::vector<std::int64_t>& tokens) {
+    for (std::size_t i = 0; i < entry.position; ++i)
+      if (cell(stage, known, i) != known.tokens.at(i)) {
+        BOOST_ERROR("stage " << stage << " has not position " << i << " of slot "
+                             << number(entry.slot));
+        break;
+      }
+    for (std::size_t i = 0; i < entry.count; ++i)
+      cell(stage, known, entry.position + i) = tokens.at(i);
+    rows_run_[stage] += entry.count;
   }
 
   void check_pages(const actors::step_entry& entry) {
     const std::set<page_id> own(entry.pages.begin(), entry.pages.end());
     BOOST_TEST(own.size() == entry.pages.size(), "a page is listed twice");
-    for (const auto& [slot, other] : slots_)
-      for (const auto page : slot == entry.slot ? std::vector<page_id>{} : other.pages)
+    for (const auto slot : introduced_)
+      for (const auto page : slot == entry.slot ? std::vector<page_id>{} : known_.at(slot).pages)
         BOOST_TEST(!own.contains(page), "page " << number(page) << " belongs to two slots");
     for (const auto page : own)
       BOOST_TEST(number(page) < limits_.pages);
@@ -133,9 +217,13 @@ private:
 
   actors::schedule_limits limits_;
   actors::schedule work_;
-  std::map<slot_id, held> slots_;
+  std::map<slot_id, held> known_;
+  std::set<slot_id> introduced_; ///< In this epoch, and not released.
+  std::vector<std::map<page_id, std::vector<std::int64_t>>> state_{limits_.stages};
+  std::vector<std::size_t> rows_run_ = std::vector<std::size_t>(limits_.stages, 0);
   std::deque<actors::step_plan> in_flight_;
   std::uint64_t last_step_ = 0;
+  bool interrupted_ = false;
 };
 
 /// A request for `new_tokens` tokens after a prompt of `prompt` tokens 100, 101, ...

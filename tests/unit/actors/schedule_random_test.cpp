@@ -37,6 +37,8 @@ private:
     drawn.max_rows = draw(1, 60);
     drawn.micro_batches = draw(1, 4);
     drawn.pages = draw(1, 30);
+    drawn.stages = draw(1, 4);
+    drawn.keeps_boundaries = draw(0, 3) > 0;
     return drawn;
   }
 
@@ -50,6 +52,8 @@ private:
     case 5:
       if (draw(0, 20) == 0)
         lose_the_epoch();
+      else if (draw(0, 2) == 0)
+        interrupt();
       break;
     default:
       if (draw(0, 1) == 0)
@@ -91,6 +95,14 @@ private:
       if (given.ended != sequence_end::none)
         end(number(given.id));
     }
+  }
+
+  void interrupt() {
+    std::set<std::size_t> lost;
+    for (std::size_t stage = 0; stage < limits_.stages; ++stage)
+      if (draw(0, 2) == 0)
+        lost.insert(stage);
+    driver_.interrupt(draw(0, limits_.stages), lost);
   }
 
   void lose_the_epoch() {
