@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(without_kept_rows_the_stages_before_compute_again_and_token
 
 BOOST_AUTO_TEST_CASE(a_member_that_dies_does_not_hold_its_tensor_group) {
   const cluster four{stages(2, 2)};
-  const auto lines = some_requests(3, 1000);
+  const auto lines = some_requests(3, 500);
   const auto expected = four.generate(lines);
   crew nodes{four, 4};
   client requests{four, lines};

@@ -3,6 +3,7 @@
 #include "compute/weights/mapped_file.hpp"
 #include "compute/weights/safetensors.hpp"
 #include "config/check.hpp"
+#include "tests/paths.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -2,6 +2,7 @@
 // no key of the table of settings is left out.
 
 #include "config/cluster_file.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/serving_cluster.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -4,6 +4,7 @@
 #include "compute/batch.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
 #include "compute/tokenizer/utf8.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/cluster.hpp"
 #include "tests/support/scripted_model.hpp"
 

@@ -1,3 +1,4 @@
+#include "tests/paths.hpp"
 #include "tests/support/cluster.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+#include "tests/paths.hpp"
 #include "tests/support/scripted_model.hpp"
 
 #include "compute/architectures/random_model.hpp"

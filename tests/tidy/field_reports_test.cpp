@@ -1,6 +1,8 @@
 // docs/field-reports.md against the tests: rows without a test, and names that are not there any
 // more.
 
+#include "tests/paths.hpp"
+
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>

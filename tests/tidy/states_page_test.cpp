@@ -1,3 +1,4 @@
+#include "tests/paths.hpp"
 #include "tests/tidy/states_page.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,6 +1,7 @@
 #include "actors/cli/plan_report.hpp"
 #include "actors/cli/config.hpp"
 #include "compute/weights/json_object.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/tiny_model.hpp"
 #include "transport/frame.hpp"

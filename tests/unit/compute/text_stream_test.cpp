@@ -1,6 +1,7 @@
 #include "compute/tokenizer/text_stream.hpp"
 
 #include "compute/tokenizer/tokenizer.hpp"
+#include "tests/paths.hpp"
 
 #include <boost/test/unit_test.hpp>
 

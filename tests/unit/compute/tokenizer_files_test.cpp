@@ -2,6 +2,7 @@
 // and the key, never a crash and never a tokenizer that is silently another one.
 
 #include "compute/tokenizer/tokenizer.hpp"
+#include "tests/paths.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>

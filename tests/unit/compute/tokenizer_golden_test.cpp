@@ -3,6 +3,7 @@
 
 #include "compute/tokenizer/text_stream.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
+#include "tests/paths.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>

@@ -4,6 +4,7 @@
 #include "compute/tokenizer/bpe.hpp"
 #include "compute/tokenizer/split_pattern.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
+#include "tests/paths.hpp"
 
 #include <boost/test/unit_test.hpp>
 

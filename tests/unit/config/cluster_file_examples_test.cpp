@@ -1,5 +1,6 @@
 #include "config/cluster_file.hpp"
 #include "config/settings_reference.hpp"
+#include "tests/paths.hpp"
 
 #include <boost/test/unit_test.hpp>
 

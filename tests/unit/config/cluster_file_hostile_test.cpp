@@ -3,6 +3,7 @@
 
 #include "config/cluster_file.hpp"
 #include "config/toml_screen.hpp"
+#include "tests/paths.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <fmt/format.h>
