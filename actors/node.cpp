@@ -3,6 +3,7 @@
 #include "actors/conductor.hpp"
 #include "actors/demo_model.hpp"
 #include "actors/director.hpp"
+#include "actors/ending.hpp"
 #include "actors/gateway.hpp"
 #include "actors/host_memory.hpp"
 #include "actors/host_network.hpp"
@@ -23,12 +24,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
-#include <optional>
 #include <random>
 #include <set>
 #include <thread>
@@ -39,53 +37,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 using milliseconds = std::chrono::milliseconds;
-
-/// What ended, told from actors to the thread that waits in run_node.
-class ending {
-public:
-  /// The node's ranks begin to end; end_ranks() says that they have.
-  void begin_ranks() {
-    const std::lock_guard guard{mutex_};
-    begun_ = clock::now();
-  }
-
-  void end_ranks() {
-    const std::lock_guard guard{mutex_};
-    begun_.reset();
-  }
-
-  /// Since when the ranks have been ending, while they have not.
-  std::optional<clock::time_point> begun() {
-    const std::lock_guard guard{mutex_};
-    return begun_;
-  }
-
-  void tell(result<void> how) {
-    const std::lock_guard guard{mutex_};
-    if (!how && !failure_)
-      failure_ = how.error();
-    ++ended_;
-    changed_.notify_all();
-  }
-
-  /// Whether `parts` parts have ended; waits up to `patience` for it.
-  bool wait(int parts, milliseconds patience) {
-    std::unique_lock lock{mutex_};
-    return changed_.wait_for(lock, patience, [&] { return ended_ >= parts; });
-  }
-
-  result<void> outcome() {
-    const std::lock_guard guard{mutex_};
-    return failure_ ? result<void>{*failure_} : result<void>{};
-  }
-
-private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int ended_ = 0;
-  std::optional<clock::time_point> begun_;
-  std::optional<error> failure_;
-};
 
 /// A termination signal that is pending for the process; the caller of run_node blocked both.
 bool take_signal(milliseconds patience) {

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -14,7 +15,9 @@ namespace troupe::actors {
 
 namespace {
 
-constexpr std::chrono::milliseconds beat_interval{200};
+constexpr std::chrono::milliseconds longest_beat{200};
+/// Beats within the bound after which a silent node is given up.
+constexpr int beats_in_bound = 5;
 /// A director that leaves beats unanswered for so many times the progress bound is out of reach:
 /// several times, since by then it has replaced this node if it is there.
 constexpr int silent_bounds = 3;
@@ -56,6 +59,7 @@ private:
   node_setup setup_;
   std::optional<director_actor> director_; ///< Whoever gives this node work.
   std::map<rank_id, hosted> ranks_;
+  std::chrono::milliseconds beat_interval_{};
   clock::time_point beaten_ = clock::now(); ///< The last beat.
   clock::time_point heard_ = clock::now();  ///< The director's last answer to one.
   bool ending_ = false;
@@ -66,7 +70,9 @@ void node_state::start(self_pointer actor, node_setup given) {
   setup_ = std::move(given);
   self_->set_down_handler([this](const caf::down_msg&) { lose_director("is gone"); });
   self_->monitor(setup_.gateway);
-  self_->delayed_send(node_actor{self_}, beat_interval, tick{});
+  const std::chrono::milliseconds bound{setup_.settings->deadlines.progress_ms};
+  beat_interval_ = std::min(longest_beat, bound / beats_in_bound);
+  self_->delayed_send(node_actor{self_}, beat_interval_, tick{});
 }
 
 std::vector<unsigned> node_state::cores_of(std::size_t index_in_node) const {
@@ -163,7 +169,7 @@ void node_state::beat() {
       what.ranks.push_back(one.board->read());
   to_director(what);
   if (!ending_)
-    self_->delayed_send(node_actor{self_}, beat_interval, tick{});
+    self_->delayed_send(node_actor{self_}, beat_interval_, tick{});
 }
 
 /// A rank that waits inside of a collective reads the board, not its mail.

@@ -4,6 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -48,6 +49,16 @@ bool status_becomes(const cluster& where, const std::string& words, milliseconds
 }
 
 const std::string serving = "\"phase\":\"serving\"";
+
+/// That the program goes by a key of the file.
+void check_told(const cluster& where, const std::string& key, const std::string& value) {
+  const auto told = where.run({"config", "FILE"}, 10);
+  const auto line = std::find_if(told.lines.begin(), told.lines.end(), [&](const auto& one) {
+    return one.find(key) != std::string::npos;
+  });
+  BOOST_REQUIRE(line != told.lines.end());
+  BOOST_TEST(line->find(value) != std::string::npos, *line);
+}
 
 /// A cluster of one-rank nodes n0, n1, ... that the test starts, stops and kills.
 class crew {
@@ -155,6 +166,7 @@ BOOST_AUTO_TEST_CASE(only_the_lost_stage_computes_anything_again) {
 
 BOOST_AUTO_TEST_CASE(without_kept_rows_the_stages_before_compute_again_and_tokens_stay_the_same) {
   const cluster three{stages(3, 1, "[recovery]\nkeep_boundaries = false\n")};
+  check_told(three, "recovery.keep_boundaries", "false");
   const auto lines = some_requests(2, 1200);
   const auto expected = three.generate(lines);
   crew nodes{three, 3};
@@ -248,6 +260,8 @@ BOOST_AUTO_TEST_CASE(up_starts_a_node_again_that_was_killed_or_froze) {
 
 BOOST_AUTO_TEST_CASE(up_says_when_a_node_has_used_its_restarts_up) {
   const cluster two{stages(2, 1, "[recovery]\nrestarts = 1\nrestart_pause_ms = 50\n")};
+  check_told(two, "recovery.restarts", "1");
+  check_told(two, "recovery.restart_pause_ms", "50");
   auto up = two.start({"up", "FILE"});
   BOOST_REQUIRE(status_becomes(two, serving, 30s));
   for (int time = 0; time < 2; ++time) {

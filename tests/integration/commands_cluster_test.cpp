@@ -269,7 +269,7 @@ BOOST_AUTO_TEST_CASE(certificates_of_another_authority_stay_outside) {
 }
 
 BOOST_AUTO_TEST_CASE(E37_a_node_that_died_does_not_keep_the_others_from_ending) {
-  const cluster here(two_nodes());
+  const cluster here(two_nodes("[recovery]\nrestarts = 0\n"));
   auto up = start_serving(here);
   pid_t victim = 0;
   for (const auto pid : processes_of(here)) {

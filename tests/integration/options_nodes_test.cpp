@@ -242,10 +242,10 @@ BOOST_AUTO_TEST_CASE(A09_deadlines_of_a_request_a_step_and_the_end) {
   shape.model = deep.folder();
   const cluster two{shape};
   {
-    const serving_cluster served{two, set({"deadlines.request_ms=100"})};
+    const serving_cluster served{two, set({"deadlines.request_ms=500"})};
     const auto late = two.try_generate({endless, token_prompt({4}, 2)});
     BOOST_TEST(late.code == 5, late.all());
-    BOOST_TEST(late.mentions("longer than 100 ms"), late.all());
+    BOOST_TEST(late.mentions("longer than 500 ms"), late.all());
     BOOST_TEST(read_answers(late.lines).at(1).finish == "length");
   }
   {
@@ -260,22 +260,22 @@ BOOST_AUTO_TEST_CASE(A09_deadlines_of_a_request_a_step_and_the_end) {
     const auto ended = child.wait(5s);
     BOOST_TEST((ended && ended->code != 0)); // cut off, and told so
   }
-  const std::vector<std::string> quick{"deadlines.step_ms=700", "deadlines.progress_ms=600"};
+  // A step that is too long for its deadline, though all ranks are at work.
+  const std::vector<std::string> quick{"deadlines.step_ms=300",
+                                       "deadlines.progress_ms=290",
+                                       "schedule.prefill_chunk=2000",
+                                       "schedule.step_tokens=2000"};
   auto head = start_node(two, "n0", quick);
   auto tail = start_node(two, "n1", quick);
   BOOST_REQUIRE(status_becomes(two, "\"phase\":\"serving\"", 20s));
-  tail.signal(SIGSTOP);
-  auto stuck = two.start({"generate", "FILE", "--prompt", "In", "--max-tokens", "3", "-q"});
-  stuck.finish_input();
-  BOOST_TEST(hears(head, "a step got no output within 700 ms"));
-  tail.signal(SIGCONT);
-  const auto ended = stuck.wait(30s); // resumed or failed, but not for ever on its way
-  BOOST_TEST((ended && ended->exited));
+  const auto stuck = two.try_generate({token_prompt(random_tokens(1900, 2048, 1), 2)}, {}, 60);
+  BOOST_TEST(hears(head, "a step got no output within 300 ms"));
+  BOOST_TEST(stuck.mentions("epochs ended while it ran"), stuck.all()); // and not for ever
 }
 
 BOOST_AUTO_TEST_CASE(A09_deadlines_of_joining_loading_and_silence) {
   const cluster three{nodes(3)};
-  const std::vector<std::string> options{"deadlines.load_ms=600", "deadlines.progress_ms=400"};
+  const std::vector<std::string> options{"deadlines.load_ms=600", "deadlines.progress_ms=5000"};
   const auto late =
     three.run(with({"node", "FILE", "--name", "n0"}, set({"deadlines.join_ms=500"})), 20);
   BOOST_TEST(late.code == 5);
@@ -337,7 +337,8 @@ BOOST_AUTO_TEST_CASE(A09_no_key_is_left_out) {
   for (const auto* name : {"options_work_test.cpp",
                            "options_nodes_test.cpp",
                            "tokens_and_text_test.cpp",
-                           "numbers_test.cpp"}) {
+                           "numbers_test.cpp",
+                           "../fault/recovery_test.cpp"}) {
     std::ifstream in{std::string{TROUPE_SOURCE_DIR} + "/tests/integration/" + name};
     BOOST_REQUIRE(in);
     tried.append(std::istreambuf_iterator<char>(in), {});

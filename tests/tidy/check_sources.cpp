@@ -21,8 +21,8 @@ bool is_text(const fs::path& file) {
 }
 
 /// Not ours to judge: what is built, what git keeps, and recorded data of other projects.
-bool is_foreign(const fs::path& folder) {
-  const auto name = folder.filename().string();
+bool is_foreign(const fs::path& entry) {
+  const auto name = entry.filename().string();
   return name == "build" || name == "shared" || name.starts_with(".git")
          || name.starts_with("build-") || name == "__pycache__";
 }
@@ -32,7 +32,7 @@ std::vector<fs::path> texts_below(const fs::path& root) {
   for (auto at = fs::recursive_directory_iterator(root); at != fs::end(at); ++at) {
     if (at->is_directory() && is_foreign(at->path()))
       at.disable_recursion_pending();
-    else if (at->is_regular_file() && is_text(at->path()))
+    else if (at->is_regular_file() && is_text(at->path()) && !is_foreign(at->path()))
       found.push_back(at->path());
   }
   std::sort(found.begin(), found.end());

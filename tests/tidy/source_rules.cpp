@@ -89,7 +89,8 @@ std::optional<include> include_of(std::string_view line) {
 
 std::string
 own_include_mistake(const source& file, const std::string& path, const exists& in_tree) {
-  if (!floor_of(path) || !in_tree(path))
+  const bool is_there = in_tree(path) || in_tree(path + ".in"); // made when the build is configured
+  if (!floor_of(path) || !is_there)
     return "\"" + path + "\" is not written from the root, or is not there";
   const auto here = floor_of(file.path);
   if (here && *floor_of(path) > *here)

@@ -171,5 +171,5 @@ BOOST_AUTO_TEST_CASE(the_director_starts_mends_and_ends_a_cluster) {
        == serving));
   BOOST_TEST((walk(director_phases, serving_now, {in::stop, in::all_ended}) == stopped));
   BOOST_TEST((walk(director_phases, gathering, {in::late}) == failed));
-  BOOST_TEST((walk(director_phases, loading, {in::load_failed, in::all_ended}) == stopped));
+  BOOST_TEST((walk(director_phases, loading, {in::hopeless, in::all_ended}) == stopped));
 }

@@ -147,8 +147,8 @@ BOOST_AUTO_TEST_CASE(A09_every_key_has_an_effect) {
         || setting.key == "parallel.data" || setting.key == "cluster.head")
       continue; // Only one value is possible in this file; their mistakes are tested elsewhere.
     std::string value = "\"other\"";
-    if (setting.value == "false")
-      value = "true";
+    if (setting.value == "false" || setting.value == "true")
+      value = setting.value == "true" ? "false" : "true";
     else if (setting.value == "[]")
       value = setting.key == "parallel.layers" ? "[[0, 1]]" : "[\"x\"]";
     else if (setting.value == "\"auto\"")
