@@ -1,6 +1,7 @@
 // Where a model keeps its chat templates, and the start token.
 
 #include "compute/chat/chat_format.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -3,6 +3,7 @@
 
 #include "compute/chat/chat_template.hpp"
 #include "compute/chat/value_text.hpp"
+#include "tests/paths.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
