@@ -27,6 +27,11 @@ struct request_refused {
   error why;
 };
 
+/// An order was taken.
+struct order_taken {
+  std::uint64_t ask = 0;
+};
+
 struct status_heard {
   std::uint64_t ask = 0;
   cluster_status status;
@@ -35,8 +40,13 @@ struct status_heard {
 /// The head is gone.
 struct head_down {};
 
-using client_event =
-  std::variant<request_accepted, request_refused, status_heard, text_piece, request_end, head_down>;
+using client_event = std::variant<request_accepted,
+                                  request_refused,
+                                  order_taken,
+                                  status_heard,
+                                  text_piece,
+                                  request_end,
+                                  head_down>;
 
 class answer_gathering {
 public:

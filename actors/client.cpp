@@ -80,6 +80,13 @@ caf::behavior listen(caf::event_based_actor* self,
             heard->push(request_refused{ask, from_caf(self->system(), why)});
           });
     },
+    [=](std::uint64_t ask, node_drain& which) {
+      self->request(door, caf::infinite, std::move(which))
+        .then([=] { heard->push(order_taken{ask}); },
+              [=](caf::error& why) {
+                heard->push(request_refused{ask, from_caf(self->system(), why)});
+              });
+    },
     [=](request_cancel which) { self->send(door, which); },
     [=](cluster_stop& wish) { self->send(door, std::move(wish)); },
     [=](text_piece& piece) { heard->push(std::move(piece)); },
@@ -120,6 +127,25 @@ public:
     while (auto what = heard_->pop(give_up)) {
       if (auto* known = std::get_if<status_heard>(&*what); known != nullptr && known->ask == ask)
         return std::move(known->status);
+      if (auto* no = std::get_if<request_refused>(&*what); no != nullptr && no->ask == ask)
+        return no->why;
+      if (note_down(*what))
+        return *gone_;
+    }
+    return error{
+      errc::timed_out,
+      fmt::format("the head at {} did not answer within {} ms", where_, deadline.count())};
+  }
+
+  result<void> drain(const std::string& node, milliseconds deadline) override {
+    if (gone_)
+      return *gone_;
+    const auto ask = next_ask_++;
+    caf::anon_send(listener_, ask, node_drain{node});
+    const auto give_up = clock::now() + deadline;
+    while (auto what = heard_->pop(give_up)) {
+      if (const auto* done = std::get_if<order_taken>(&*what); done != nullptr && done->ask == ask)
+        return {};
       if (auto* no = std::get_if<request_refused>(&*what); no != nullptr && no->ask == ask)
         return no->why;
       if (note_down(*what))

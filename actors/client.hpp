@@ -65,6 +65,11 @@ public:
                                                     const text_handler& on_text,
                                                     const std::atomic<bool>& cancel) = 0;
 
+  /// Lets the cluster go on without a node, which ends then. Returns once that has begun. Errors:
+  /// not_found (no such node, or it is not here), invalid_argument (the head, or too few stages
+  /// would be left: both numbers).
+  virtual result<void> drain(const std::string& node, std::chrono::milliseconds deadline) = 0;
+
   /// Ends the whole cluster in good order.
   virtual result<void> stop(const std::string& reason, std::chrono::milliseconds deadline) = 0;
 };

@@ -92,6 +92,23 @@ void conductor_state::take_new_wires(result<transport::transport*> made) {
   self_->send(setup_.director, std::move(told));
 }
 
+/// Another number of stages or pages: what runs goes on from its tokens.
+void conductor_state::take_shape(const epoch_plan& plan) {
+  const auto& limits = schedule_->limits();
+  if (limits.stages == plan.pipeline_size && limits.pages == plan.pages)
+    return;
+  const auto steps =
+    setup_.one_step_a_stage ? std::size_t{plan.pipeline_size} : limits.micro_batches;
+  for (const auto id : schedule_->reform(plan.pipeline_size, plan.pages, steps))
+    finish(
+      id,
+      finish_reason::failed,
+      errc::out_of_memory,
+      fmt::format("the cluster has become smaller: {} pages of state are fewer than this request "
+                  "needs",
+                  plan.pages));
+}
+
 /// A rank that was loaded anew has no state: its stage gets it back before sequences go on.
 void conductor_state::note_lives(const epoch_plan& plan) {
   for (const auto& where : plan.ranks) {
@@ -103,6 +120,7 @@ void conductor_state::note_lives(const epoch_plan& plan) {
 
 void conductor_state::join(const epoch_plan& plan) {
   epoch_ = plan.epoch;
+  take_shape(plan);
   note_lives(plan);
   transport::epoch_token token{};
   for (std::size_t i = 0; i < token.size() && i < plan.token.size(); ++i)

@@ -39,6 +39,7 @@ struct conductor_setup {
   std::vector<token_id> end_tokens;
   std::size_t vocabulary = 0; ///< Of the model: ids in prompts lie below it.
   std::shared_ptr<const compute::tokenizer> words;
+  bool one_step_a_stage = true;      ///< As many steps in flight as there are stages.
   std::string remedy;                ///< Added to the news that a value of a request is not finite.
   std::size_t max_prompt_tokens = 0; ///< 0: what the context holds.
   std::size_t max_new_tokens = 0;    ///< 0: what the context holds.

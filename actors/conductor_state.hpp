@@ -57,6 +57,7 @@ public:
 
 private:
   void meet(const epoch_plan& plan);
+  void take_shape(const epoch_plan& plan);
   void note_lives(const epoch_plan& plan);
   void send_steps();
   void send(const next_step& step);

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <set>
@@ -18,12 +19,6 @@ namespace {
 using milliseconds = std::chrono::milliseconds;
 
 constexpr milliseconds tick_interval{100};
-/// After a fault within an epoch the director looks for a while whether a process is gone as well.
-constexpr milliseconds settle_time{300};
-/// The next attempt of ranks that did not meet: what keeps them apart may take a while to pass.
-constexpr milliseconds link_pause{1000};
-/// A director that was kept from looking for so long cannot tell who was silent meanwhile.
-constexpr milliseconds absence{500};
 
 } // namespace
 
@@ -31,6 +26,11 @@ void director_state::start(self_pointer actor, director_setup given) {
   self_ = actor;
   setup_ = std::move(given);
   members_ = std::make_unique<membership>(*setup_.settings, setup_.reference);
+  seats_ = std::make_unique<placement>(*setup_.settings);
+  plan_ = setup_.plan;
+  for (std::size_t node = 0; node < setup_.settings->nodes.size(); ++node)
+    if (!setup_.settings->nodes[node].spare)
+      placed_.push_back(node);
   reason_ = "the cluster is starting";
   self_->set_down_handler([this](const caf::down_msg& down) {
     node_gone(down.source,
@@ -50,64 +50,20 @@ caf::result<node_welcome> director_state::take(const node_hello& hello, const no
   }
   if (director_phases.at(phase_, director_input::hello).what != verdict::go)
     return to_caf(
-      {errc::not_now,
+      {errc::overloaded,
        fmt::format("the cluster takes no nodes now: it is {}", director_phases.name(phase_))});
   members_->join(*index, hello, node, clock::now());
   self_->monitor(node);
   step(director_input::hello, [&] {
     log::info("director node '{}' joined from {}", hello.name, hello.address);
-    for (const auto& rank : setup_.plan.ranks)
-      if (rank.node == *index)
-        loaded_.erase(rank.rank);
+    std::erase_if(held_, [&](const auto& entry) { return entry.first.first == *index; });
     unlinked_since_.reset(); // another process, another chance
-    gather();
+    if (phase_ == director_phase::serving)
+      consider_plan();
+    else
+      gather();
   });
   return node_welcome{incarnation_};
-}
-
-void director_state::gather() {
-  auto pause = served_ ? settle_time : milliseconds{0};
-  if (unlinked_since_)
-    pause = link_pause;
-  if (members_->all_here() && clock::now() - phase_since_ >= pause)
-    step(director_input::all_here, [this] { assign(); });
-}
-
-/// Nodes that reach the head but not each other: they would try for ever.
-void director_state::give_up_linking() {
-  const milliseconds patience{setup_.settings->deadlines.join_ms};
-  if (served_ || !unlinked_since_ || clock::now() - *unlinked_since_ < patience)
-    return;
-  step(director_input::late, [&] {
-    fail({errc::timed_out,
-          fmt::format("the ranks did not meet within {} ms (deadlines.join_ms); the last time {}",
-                      patience.count(),
-                      reason_)});
-  });
-}
-
-void director_state::assign() {
-  reason_ = "ranks are loading";
-  for (std::size_t node = 0; node < members_->members().size(); ++node) {
-    node_assignment work;
-    for (const auto& rank : setup_.plan.ranks) {
-      if (rank.node != node || loaded_.contains(rank.rank))
-        continue;
-      shard_assignment what;
-      what.rank = rank.rank;
-      what.stage = static_cast<std::uint32_t>(rank.where.pipeline);
-      what.tensor = static_cast<std::uint32_t>(rank.where.tensor);
-      what.pipeline_size = static_cast<std::uint32_t>(setup_.plan.sizes.pipeline);
-      what.tensor_size = static_cast<std::uint32_t>(setup_.plan.sizes.tensor);
-      what.first_unit = rank.record.units.begin;
-      what.last_unit = rank.record.units.end;
-      what.pages = setup_.plan.pages;
-      work.ranks.push_back(what);
-    }
-    if (!work.ranks.empty())
-      self_->send(*members_->at(node).handle, std::move(work));
-  }
-  link_if_loaded();
 }
 
 result<void> director_state::compare_digests(const rank_loaded& report) {
@@ -126,20 +82,50 @@ result<void> director_state::compare_digests(const rank_loaded& report) {
   return {};
 }
 
+/// The place of a rank that reports, by the node that passes the report on.
+std::optional<director_state::host_place>
+director_state::place_of_sender(std::uint32_t index) const {
+  const auto& sender = self_->current_sender();
+  const auto node = sender ? members_->find(sender->address()) : std::nullopt;
+  return node ? std::optional{host_place{*node, index}} : std::nullopt;
+}
+
 void director_state::take(const rank_loaded& report) {
+  const auto place = place_of_sender(report.index);
+  const auto found = place ? held_.find(*place) : held_.end();
+  if (found == held_.end() || found->second.what.serial != report.serial)
+    return; // of a shard that is not wanted any more
   step(director_input::rank_loaded, [&] {
     if (auto same = compare_digests(report); !same) {
-      step(director_input::hopeless, [&] { fail(same.error()); });
+      lose_shard(place->first, same.error());
       return;
     }
-    loaded_[report.rank] = report;
-    log::info("director rank {} loaded {} bytes in {} ms ({} of {})",
+    found->second.report = report;
+    log::info("director rank {} on node '{}' loaded {} bytes in {} ms",
               number(report.rank),
+              setup_.settings->nodes[place->first].name,
               report.bytes_read,
-              report.load_us / 1000,
-              loaded_.size(),
-              setup_.plan.ranks.size());
-    link_if_loaded();
+              report.load_us / 1000);
+    if (phase_ == director_phase::serving)
+      consider_plan();
+    else
+      link_if_loaded();
+  });
+}
+
+/// Before the cluster has ever served, a shard that cannot be had is for people to mend; later the
+/// others wait for that node, or go on without it.
+void director_state::lose_shard(std::size_t node, const error& why) {
+  if (served_)
+    expel(node, why.what);
+  else
+    step(director_input::hopeless, [&] { fail(why); });
+}
+
+bool director_state::all_loaded() const {
+  return std::all_of(plan_.ranks.begin(), plan_.ranks.end(), [this](const auto& rank) {
+    const auto found = held_.find({rank.node, static_cast<std::uint32_t>(rank.index_in_node)});
+    return found != held_.end() && found->second.report && found->second.wired;
   });
 }
 
@@ -156,38 +142,45 @@ void director_state::link() {
   std::random_device random; // the system's generator
   for (int i = 0; i < 16; ++i)
     plan.token.push_back(static_cast<std::uint8_t>(random()));
-  plan.pipeline_size = static_cast<std::uint32_t>(setup_.plan.sizes.pipeline);
-  plan.tensor_size = static_cast<std::uint32_t>(setup_.plan.sizes.tensor);
-  plan.pages = setup_.plan.pages;
+  plan.pipeline_size = static_cast<std::uint32_t>(plan_.sizes.pipeline);
+  plan.tensor_size = static_cast<std::uint32_t>(plan_.sizes.tensor);
+  plan.pages = plan_.pages;
   plan.conductor = setup_.conductor->address;
-  for (const auto& rank : setup_.plan.ranks) {
-    const auto& report = loaded_.at(rank.rank);
+  for (const auto& rank : plan_.ranks) {
+    const auto index = static_cast<std::uint32_t>(rank.index_in_node);
+    const auto& report = *held_.at({rank.node, index}).report;
     plan.ranks.push_back({rank.rank,
                           static_cast<std::uint32_t>(rank.node),
+                          index,
                           report.address,
                           report.host,
                           report.segment,
                           report.life});
   }
   for (const auto& member : members_->members())
-    self_->send(*member.handle, plan);
+    if (member.handle)
+      self_->send(*member.handle, plan);
   self_->send(setup_.conductor->handle, plan);
 }
 
 void director_state::take(const rank_rewired& report) {
-  unwired_.erase(report.rank);
   if (report.rank == conductor_rank) {
+    conductor_wired_ = true;
     setup_.conductor->address = report.address;
-  } else if (const auto found = loaded_.find(report.rank); found != loaded_.end()) {
-    found->second.address = report.address;
-    found->second.segment = report.segment;
+  } else if (const auto place = place_of_sender(report.index)) {
+    if (const auto found = held_.find(*place); found != held_.end()) {
+      found->second.wired = true;
+      if (found->second.report) {
+        found->second.report->address = report.address;
+        found->second.report->segment = report.segment;
+      }
+    }
   }
   link_if_loaded();
 }
 
 void director_state::link_if_loaded() {
-  if (phase_ == director_phase::loading && unwired_.empty()
-      && loaded_.size() == setup_.plan.ranks.size())
+  if (phase_ == director_phase::loading && conductor_wired_ && all_loaded())
     step(director_input::all_loaded, [this] { link(); });
 }
 
@@ -199,7 +192,7 @@ void director_state::take(const rank_joined& report) {
     links_[report.rank] = report.links;
     if (report.rank != conductor_rank)
       log::info("director rank {} linked: {}", number(report.rank), report.links);
-    if (joined_.size() == setup_.plan.ranks.size() + 1)
+    if (joined_.size() == plan_.ranks.size() + 1)
       step(director_input::all_joined, [this] { serve(); });
   });
 }
@@ -208,20 +201,25 @@ void director_state::serve() {
   served_ = true;
   unlinked_since_.reset();
   reason_.clear();
-  log::info("director epoch {} serves with {} ranks", number(epoch_), setup_.plan.ranks.size());
+  log::info("director epoch {} serves with {} ranks", number(epoch_), plan_.ranks.size());
+  consider_plan();
 }
 
 void director_state::take(const rank_fault& fault) {
-  const auto who =
-    fault.rank == conductor_rank ? std::string{"the conductor"} : name_rank(fault.rank);
-  auto why = fmt::format(
-    "{} gave up while {} at step {}: {}", who, fault.phase, number(fault.step), fault.what);
   if (fault.phase == rank_phases.name(rank_phase::loading)) {
-    step(director_input::hopeless, [&] { fail({static_cast<errc>(fault.code), fault.what}); });
+    const error why{static_cast<errc>(fault.code), fault.what};
+    if (const auto place = place_of_sender(0))
+      lose_shard(place->first, why);
+    else // the conductor's wires
+      step(director_input::hopeless, [&] { fail(why); });
     return;
   }
   if (fault.epoch != epoch_)
     return;
+  const auto who =
+    fault.rank == conductor_rank ? std::string{"the conductor"} : name_rank(fault.rank);
+  auto why = fmt::format(
+    "{} gave up while {} at step {}: {}", who, fault.phase, number(fault.step), fault.what);
   if (phase_ == director_phase::linking)
     why += fmt::format("; not linked: {}", unlinked());
   step(director_input::epoch_lost, [&] { fence_epoch(why); });
@@ -237,9 +235,11 @@ void director_state::fence_epoch(const std::string& reason) {
   self_->send(setup_.conductor->handle, over);
   links_.clear();
   fenced_at_ = clock::now();
-  unwired_.insert(conductor_rank);
-  for (const auto& [rank, report] : loaded_)
-    unwired_.insert(rank);
+  conductor_wired_ = false;
+  for (const auto& rank : plan_.ranks)
+    if (const auto found = held_.find({rank.node, static_cast<std::uint32_t>(rank.index_in_node)});
+        found != held_.end())
+      found->second.wired = false;
 }
 
 void director_state::node_gone(const caf::actor_addr& who, const std::string& reason) {
@@ -247,11 +247,14 @@ void director_state::node_gone(const caf::actor_addr& who, const std::string& re
   if (!index)
     return;
   const auto& node = setup_.settings->nodes[*index];
-  for (const auto& rank : setup_.plan.ranks)
-    if (rank.node == *index) {
-      loaded_.erase(rank.rank);
-      unwired_.erase(rank.rank);
-    }
+  std::erase_if(held_, [&](const auto& entry) { return entry.first.first == *index; });
+  if (!is_placed(*index)) {
+    log::info("director node '{}' has left: {}", node.name, reason);
+    if (coming_)
+      consider_plan();
+    return;
+  }
+  coming_.reset();
   const auto before = phase_;
   step(director_input::node_lost, [&] {
     const auto why = fmt::format("node '{}' at {} is gone: {}", node.name, node.advertise, reason);
@@ -316,121 +319,6 @@ void director_state::finish() {
   self_->quit();
 }
 
-/// A node that cannot do its work is told to end; whether it hears that does not matter. Without
-/// the head's own node there is no cluster: every process ends, and whoever started it starts it
-/// again.
-void director_state::expel(std::size_t node, const std::string& reason) {
-  if (node == setup_.settings->head_index()) {
-    step(director_input::hopeless, [&] { fail({errc::timed_out, reason}); });
-    return;
-  }
-  const auto handle = *members_->at(node).handle;
-  self_->send(handle, node_stop{reason, static_cast<std::uint8_t>(errc::timed_out)});
-  node_gone(handle.address(), reason);
-}
-
-/// Liveness is progress: of nodes by their beats, of ranks by their counters.
-void director_state::watch(clock::time_point now) {
-  if (now - std::exchange(looked_at_, now) > absence)
-    members_->forgive(now);
-  const milliseconds bound{setup_.settings->deadlines.progress_ms};
-  if (const auto silent = members_->silent(now, bound))
-    expel(*silent,
-          fmt::format("nothing was heard of it for {} ms (deadlines.progress_ms): it is frozen or "
-                      "cut off",
-                      bound.count()));
-  if (phase_ == director_phase::serving) {
-    if (const auto stuck = members_->stuck(now, bound))
-      expel(stuck->node,
-            fmt::format("{} has made no progress for {} ms (deadlines.progress_ms) while {} at "
-                        "step {}",
-                        name_rank(stuck->gauge.rank),
-                        bound.count(),
-                        rank_phases.name(static_cast<rank_phase>(stuck->gauge.phase)),
-                        number(stuck->gauge.step)));
-    else if (const auto stalled = members_->stalled(now, bound))
-      step(director_input::epoch_lost, [&] {
-        fence_epoch(
-          fmt::format("no rank has made progress for {} ms (deadlines.progress_ms); {} is "
-                      "{} at step {}",
-                      bound.count(),
-                      name_rank(stalled->gauge.rank),
-                      stalled->gauge.in_collective != 0
-                        ? "waiting for its tensor group"
-                        : rank_phases.name(static_cast<rank_phase>(stalled->gauge.phase)),
-                      number(stalled->gauge.step)));
-      });
-    return;
-  }
-  if ((phase_ == director_phase::gathering || phase_ == director_phase::loading)
-      && now - fenced_at_ > bound + absence)
-    for (const auto rank : std::set<rank_id>{unwired_})
-      if (rank != conductor_rank && unwired_.contains(rank))
-        expel(setup_.plan.ranks.at(number(rank)).node,
-              fmt::format("{} did not leave its epoch within {} ms (deadlines.progress_ms)",
-                          name_rank(rank),
-                          bound.count()));
-}
-
-void director_state::look() {
-  const auto now = clock::now();
-  watch(now);
-  look_at_deadlines(now);
-  if (phase_ != director_phase::stopped)
-    self_->delayed_send(director_actor{self_}, tick_interval, tick{});
-}
-
-void director_state::look_at_deadlines(clock::time_point now) {
-  const auto& deadlines = setup_.settings->deadlines;
-  const auto in_phase = now - phase_since_;
-  switch (phase_) {
-  case director_phase::gathering:
-    give_up_linking();
-    gather();
-    if (phase_ == director_phase::gathering && !served_
-        && in_phase > milliseconds{deadlines.join_ms})
-      step(director_input::late, [&] {
-        fail({errc::timed_out,
-              fmt::format("not every node joined within {} ms (deadlines.join_ms). Missing: {}",
-                          deadlines.join_ms,
-                          members_->missing())});
-      });
-    break;
-  case director_phase::loading:
-    if (in_phase > milliseconds{deadlines.load_ms})
-      step(director_input::late, [&] {
-        std::string ranks;
-        for (const auto& rank : setup_.plan.ranks)
-          if (!loaded_.contains(rank.rank))
-            ranks += fmt::format("{}{} on node '{}'",
-                                 ranks.empty() ? "" : ", ",
-                                 number(rank.rank),
-                                 setup_.settings->nodes[rank.node].name);
-        fail({errc::timed_out,
-              fmt::format("not every rank loaded within {} ms (deadlines.load_ms). Missing: {}",
-                          deadlines.load_ms,
-                          ranks)});
-      });
-    break;
-  case director_phase::linking:
-    if (in_phase > milliseconds{2 * deadlines.connect_ms})
-      step(director_input::late, [&] { fence_epoch("ranks did not meet in time: " + unlinked()); });
-    break;
-  case director_phase::failed:
-  case director_phase::stopping: {
-    bool gone = true;
-    for (const auto& member : members_->members())
-      gone = gone && !member.handle;
-    if (gone)
-      step(director_input::all_ended, [this] { finish(); });
-    else if (in_phase > milliseconds{2 * deadlines.drain_ms})
-      step(director_input::late, [this] { finish(); });
-    break;
-  }
-  default: break;
-  }
-}
-
 // -- behaviour ------------------------------------------------------------------------------------
 
 namespace {
@@ -447,6 +335,7 @@ director_actor::behavior_type director(director_state::self_pointer self,
     [&my](const rank_fault& m) { my.take(m); },
     [&my](const node_beat& m) { my.beat(m); },
     [&my](const status_query&) -> caf::result<cluster_status> { return my.status(); },
+    [&my](const node_drain& m) { return my.drain(m); },
     [&my](const tick&) { my.look(); },
     [&my](const cluster_stop& m) { my.stop(m.reason); },
   };

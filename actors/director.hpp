@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -23,7 +24,9 @@ struct conductor_place {
 /// What the director is given at birth. Pointers outlive it.
 struct director_setup {
   const cluster_settings* settings = nullptr;
-  cluster_plan plan;
+  cluster_plan plan; ///< Of all seats.
+  /// The plan on these nodes alone (make_plan).
+  std::function<result<cluster_plan>(const std::vector<std::size_t>& nodes)> replan;
   node_hello reference; ///< The head's own; the others must agree with it.
   std::shared_ptr<conductor_place> conductor;
   conductor_board* board = nullptr;

@@ -4,6 +4,7 @@
 //   gathering ─▶ loading ─▶ linking ─▶ serving ─▶ stopping ─▶ stopped
 //       ▲           │          │          │
 //       └───────────┴──────────┴──────────┘  a node or an epoch was lost
+//                   └─────────────────────┘  another plan is ready
 //
 // What cannot be mended from here (a shard does not load, a node is missing when the deadline for
 // joining passes) leads to failed, and from there to the end of every process, with the reason.
@@ -32,29 +33,30 @@ enum class director_input : std::uint8_t {
   hopeless,    ///< a shard does not load, digests differ, or the head's own rank is stuck
   epoch_lost,  ///< rank_fault within an epoch
   node_lost,   ///< a node's process is gone or silent
+  replan,      ///< another plan is ready: nodes have come, or are to leave
   late,        ///< the phase's deadline passed
   stop,        ///< cluster_stop
   all_ended,   ///< every node has ended
 };
 
-using director_table = phase_table<director_phase, 7, director_input, 12>;
+using director_table = phase_table<director_phase, 7, director_input, 13>;
 
 // clang-format off
 inline constexpr director_table director_phases = [] {
   using enum director_phase;
   constexpr auto drop = verdict::drop, no = verdict::refuse;
   return director_table{{{
-    //              hello      all_here  loaded     all_loaded joined   all_joined hopeless epoch_lost node_lost  late       stop      ended
-    /* gathering */ {{gathering, loading, gathering, drop,      drop,    drop,      failed, drop,      gathering, failed,    stopping, drop   }},
-    /* loading   */ {{no,        drop,    loading,   linking,   drop,    drop,      failed, drop,      gathering, failed,    stopping, drop   }},
-    /* linking   */ {{no,        drop,    drop,      drop,      linking, serving,   failed, gathering, gathering, gathering, stopping, drop   }},
-    /* serving   */ {{no,        drop,    drop,      drop,      drop,    drop,      failed, gathering, gathering, drop,      stopping, drop   }},
-    /* failed    */ {{no,        drop,    drop,      drop,      drop,    drop,      drop,   drop,      failed,    stopped,   drop,     stopped}},
-    /* stopping  */ {{no,        drop,    drop,      drop,      drop,    drop,      drop,   drop,      stopping,  stopped,   drop,     stopped}},
-    /* stopped   */ {{no,        drop,    drop,      drop,      drop,    drop,      drop,   drop,      drop,      drop,      drop,     drop   }},
+    //                hello      all_here  loaded      all_loaded  joined    all_joined  hopeless   epoch_lost  node_lost   replan    late       stop       ended
+    /* gathering */ {{gathering, loading,  gathering,  drop,       drop,     drop,       failed,    drop,       gathering,  drop,     failed,    stopping,  drop   }},
+    /* loading   */ {{no,        drop,     loading,    linking,    drop,     drop,       failed,    drop,       gathering,  drop,     failed,    stopping,  drop   }},
+    /* linking   */ {{no,        drop,     linking,    drop,       linking,  serving,    failed,    gathering,  gathering,  drop,     gathering, stopping,  drop   }},
+    /* serving   */ {{serving,   drop,     serving,    drop,       drop,     drop,       failed,    gathering,  gathering,  loading,  drop,      stopping,  drop   }},
+    /* failed    */ {{no,        drop,     drop,       drop,       drop,     drop,       drop,      drop,       failed,     drop,     stopped,   drop,      stopped}},
+    /* stopping  */ {{no,        drop,     drop,       drop,       drop,     drop,       drop,      drop,       stopping,   drop,     stopped,   drop,      stopped}},
+    /* stopped   */ {{no,        drop,     drop,       drop,       drop,     drop,       drop,      drop,       drop,       drop,     drop,      drop,      drop   }},
   }},
   {"gathering", "loading", "linking", "serving", "failed", "stopping", "stopped"},
-  {"hello", "all_here", "rank_loaded", "all_loaded", "rank_joined", "all_joined", "hopeless", "epoch_lost", "node_lost", "late", "stop", "all_ended"}};
+  {"hello", "all_here", "rank_loaded", "all_loaded", "rank_joined", "all_joined", "hopeless", "epoch_lost", "node_lost", "replan", "late", "stop", "all_ended"}};
 }();
 // clang-format on
 

@@ -1,10 +1,12 @@
 #pragma once
-// What the director knows. One door changes its phase (step). Membership, epochs and the end are in
-// director.cpp, what people are told in director_status.cpp.
+// What the director knows. One door changes its phase (step). Joining, loading and epochs are in
+// director.cpp; who sits where, and plans that change, in director_seats.cpp; what is looked at
+// from time to time in director_watch.cpp; what people are told in director_status.cpp.
 
 #include "actors/director.hpp"
 #include "actors/director_phases.hpp"
 #include "actors/membership.hpp"
+#include "actors/placement.hpp"
 #include "config/log.hpp"
 
 #include <chrono>
@@ -15,6 +17,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -49,9 +52,8 @@ public:
   void take(const rank_joined& report);
   void take(const rank_fault& fault);
   void node_gone(const caf::actor_addr& who, const std::string& reason);
-
   void beat(const node_beat& what);
-
+  caf::result<void> drain(const node_drain& which);
   cluster_status status() const;
   void look();
   void stop(const std::string& reason);
@@ -59,14 +61,45 @@ public:
 private:
   using clock = std::chrono::steady_clock;
 
+  /// A rank's place on a node, whatever its number in a plan.
+  using host_place = std::pair<std::size_t, std::uint32_t>; ///< Node, index.
+
+  /// A shard that a rank was told to load, and its answer.
+  struct holding {
+    shard_assignment what;
+    std::optional<rank_loaded> report;
+    bool wired = true; ///< Can be reached; not since an epoch ended, until it says so.
+  };
+
+  /// A plan that is prepared while another one serves.
+  struct coming_plan {
+    cluster_plan plan;
+    std::vector<std::size_t> nodes;
+  };
+
+  // director_seats.cpp
+  void gather();
+  bool may_go_without() const;
+  result<void> adopt(const std::vector<std::size_t>& nodes);
+  void consider_plan();
+  void switch_plan();
+  void release_drained();
+  void assign(const cluster_plan& plan, const std::set<std::size_t>& except);
+  bool holds(const cluster_plan& plan, const rank_plan& rank) const;
+  bool is_placed(std::size_t node) const;
+
+  // director_watch.cpp
   void watch(clock::time_point now);
   void look_at_deadlines(clock::time_point now);
   void expel(std::size_t node, const std::string& reason);
-  void gather();
   void give_up_linking();
+  std::string unloaded() const;
+
+  void lose_shard(std::size_t node, const error& why);
   std::string name_rank(rank_id id) const;
   std::string unlinked() const; ///< Ranks that have not met all neighbours of the epoch.
-  void assign();
+  std::optional<host_place> place_of_sender(std::uint32_t index) const;
+  bool all_loaded() const;
   void link_if_loaded();
   void link();
   void serve();
@@ -79,6 +112,12 @@ private:
   self_pointer self_ = nullptr;
   director_setup setup_;
   std::unique_ptr<membership> members_;
+  std::unique_ptr<placement> seats_;
+  cluster_plan plan_;               ///< The present one.
+  std::vector<std::size_t> placed_; ///< The nodes that it places ranks on.
+  std::optional<coming_plan> coming_;
+  std::map<host_place, holding> held_;
+  std::uint64_t last_serial_ = 0; ///< Of assignments.
   director_phase phase_ = director_phase::gathering;
   clock::time_point born_ = clock::now();
   clock::time_point phase_since_ = born_;
@@ -89,9 +128,8 @@ private:
   bool failed_ = false;
   epoch_id epoch_{};
   std::uint64_t incarnation_ = std::random_device{}();
-  std::map<rank_id, rank_loaded> loaded_;
   std::map<std::string, std::pair<std::string, rank_id>> digests_; ///< Part: digest, owner.
-  std::set<rank_id> unwired_;     ///< Loaded, but not reachable yet since the last epoch ended.
+  bool conductor_wired_ = true;
   clock::time_point fenced_at_{}; ///< When the last epoch ended.
   clock::time_point looked_at_ = born_;
   std::set<rank_id> joined_;

@@ -7,13 +7,15 @@ namespace troupe::actors {
 using milliseconds = std::chrono::milliseconds;
 
 std::string director_state::name_rank(rank_id id) const {
-  const auto& node = setup_.settings->nodes[setup_.plan.ranks.at(number(id)).node];
+  if (number(id) >= plan_.ranks.size()) // of a plan that had more
+    return fmt::format("rank {}", number(id));
+  const auto& node = setup_.settings->nodes[plan_.ranks.at(number(id)).node];
   return fmt::format("rank {} on node '{}' at {}", number(id), node.name, node.advertise);
 }
 
 std::string director_state::unlinked() const {
   std::string ranks;
-  for (const auto& rank : setup_.plan.ranks)
+  for (const auto& rank : plan_.ranks)
     if (!joined_.contains(rank.rank))
       ranks += (ranks.empty() ? "" : ", ") + name_rank(rank.rank);
   return ranks.empty() ? "the conductor" : ranks;
@@ -28,7 +30,7 @@ cluster_status director_state::status() const {
   told.cluster = setup_.settings->cluster.name;
   told.phase = director_phases.name(phase_);
   told.reason = reason_;
-  if (phase_ == director_phase::gathering && !members_->all_here())
+  if (phase_ == director_phase::gathering && !seats_->full() && !members_->all_here())
     told.reason = "waiting for " + members_->missing();
   told.epoch = epoch_;
   told.uptime_ms = since_ms(born_);
@@ -37,10 +39,12 @@ cluster_status director_state::status() const {
     told.nodes.push_back(
       {setup_.settings->nodes[i].name,
        member.handle ? member.hello.address : setup_.settings->nodes[i].advertise,
-       member.state,
+       member.handle && member.leaving                                       ? "draining"
+       : member.handle && phase_ == director_phase::serving && !is_placed(i) ? "spare"
+                                                                             : member.state,
        member.reason});
   }
-  for (const auto& rank : setup_.plan.ranks) {
+  for (const auto& rank : plan_.ranks) {
     rank_status one;
     one.gauge.rank = rank.rank;
     const auto& member = members_->members()[rank.node];
@@ -54,8 +58,9 @@ cluster_status director_state::status() const {
     one.last_unit = rank.record.units.end;
     if (const auto found = links_.find(rank.rank); found != links_.end())
       one.links = found->second;
-    if (const auto found = loaded_.find(rank.rank); found != loaded_.end())
-      one.bytes_read = found->second.bytes_read;
+    if (const auto found = held_.find({rank.node, static_cast<std::uint32_t>(rank.index_in_node)});
+        found != held_.end() && found->second.report)
+      one.bytes_read = found->second.report->bytes_read;
     one.silent_ms = member.handle ? since_ms(member.last_beat) : 0;
     told.ranks.push_back(std::move(one));
   }

@@ -94,6 +94,7 @@ void membership::join(std::size_t index,
   for (const auto& sample : hello.samples)
     samples_.try_emplace(sample.name, sample.digest, hello.name);
   who.state = "joined";
+  who.leaving = false;
   who.reason.clear();
   who.hello = hello;
   who.handle = handle;
@@ -102,17 +103,22 @@ void membership::join(std::size_t index,
   who.moved.clear();
 }
 
-std::optional<std::size_t> membership::lose(const caf::actor_addr& who, const std::string& reason) {
-  for (std::size_t i = 0; i < members_.size(); ++i) {
-    auto& one = members_[i];
-    if (!one.handle || one.handle->address() != who)
-      continue;
-    one.handle.reset();
-    one.state = "lost";
-    one.reason = reason;
-    return i;
-  }
+std::optional<std::size_t> membership::find(const caf::actor_addr& who) const {
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (members_[i].handle && members_[i].handle->address() == who)
+      return i;
   return std::nullopt;
+}
+
+std::optional<std::size_t> membership::lose(const caf::actor_addr& who, const std::string& reason) {
+  const auto index = find(who);
+  if (index) {
+    auto& one = members_[*index];
+    one.handle.reset();
+    one.state = one.leaving ? "drained" : "lost";
+    one.reason = reason;
+  }
+  return index;
 }
 
 bool membership::beat(const node_beat& what, time_point now) {
@@ -182,17 +188,24 @@ void membership::forgive(time_point now) {
 }
 
 bool membership::all_here() const {
-  for (const auto& one : members_)
-    if (!one.handle)
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (!members_[i].handle && !settings_.nodes[i].spare)
       return false;
   return true;
+}
+
+std::vector<bool> membership::available() const {
+  std::vector<bool> here;
+  for (const auto& one : members_)
+    here.push_back(one.handle.has_value() && !one.leaving);
+  return here;
 }
 
 std::string membership::missing() const {
   std::string text;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const auto& one = members_[i];
-    if (one.handle)
+    if (one.handle || settings_.nodes[i].spare)
       continue;
     text += fmt::format("{}node '{}' at {} ({})",
                         text.empty() ? "" : "; ",

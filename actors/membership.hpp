@@ -18,7 +18,8 @@ public:
   using time_point = std::chrono::steady_clock::time_point;
 
   struct member {
-    std::string state = "missing"; ///< "missing", "joined", "lost".
+    std::string state = "missing"; ///< "missing", "joined", "lost", "drained".
+    bool leaving = false;          ///< It is drained: gets no work, and ends when it has none.
     std::string reason = "it never said hello";
     node_hello hello;
     std::optional<node_actor> handle; ///< While joined.
@@ -47,6 +48,9 @@ public:
   /// A node whose process is gone; nothing when the handle is not a member (any more).
   std::optional<std::size_t> lose(const caf::actor_addr& who, const std::string& reason);
 
+  /// The position of a node that is here, by its actor.
+  std::optional<std::size_t> find(const caf::actor_addr& who) const;
+
   /// False when the node is no member (any more): it was given up while it was silent.
   bool beat(const node_beat& what, time_point now);
 
@@ -64,7 +68,11 @@ public:
   /// The director itself has not looked for a while: nobody's silence until now counts.
   void forgive(time_point now);
 
+  /// Whether each node that is no spare has joined.
   bool all_here() const;
+
+  /// The nodes that are here, without those that are to leave.
+  std::vector<bool> available() const;
 
   /// The nodes that are not here, with address and reason, for people.
   std::string missing() const;

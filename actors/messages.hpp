@@ -64,6 +64,7 @@ using director_actor =
                    reacts_to<rank_fault>,  // a rank or the conductor gave up
                    reacts_to<node_beat>,   // progress
                    caf::replies_to<status_query>::with<cluster_status>, // for people
+                   reacts_to<node_drain>,                               // go on without it
                    reacts_to<tick>,                                     // deadlines
                    reacts_to<cluster_stop>>;                            // end in good order
 
@@ -73,6 +74,7 @@ using gateway_actor =
                    caf::replies_to<generate_request, caf::strong_actor_ptr>::with<request_id>,
                    reacts_to<request_cancel>,
                    caf::replies_to<status_query>::with<cluster_status>,
+                   reacts_to<node_drain>,
                    reacts_to<cluster_stop>>;
 
 /// Whoever asked for text.
@@ -119,6 +121,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::rank_rewired))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::rows_again))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::beat_heard))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::node_drain))
 
 CAF_END_TYPE_ID_BLOCK(troupe)
 

@@ -12,9 +12,10 @@ namespace troupe::actors {
 
 class neighbours {
 public:
-  void add(rank_id rank, rank_actor handle) {
+  /// The ranks of this process, as an epoch numbers them.
+  void set(std::map<rank_id, rank_actor> ranks) {
     const std::lock_guard guard{mutex_};
-    ranks_[rank] = std::move(handle);
+    ranks_ = std::move(ranks);
   }
 
   void add(conductor_actor handle) {

@@ -68,6 +68,7 @@ private:
   result<void> start_conductor(const director_actor& director);
   result<void> find_head();
   result<void> say_hello();
+  result<void> ask_to_join(const node_hello& hello);
   [[noreturn]] void leave_stuck_ranks() const;
   result<void> wait_for_the_end();
   node_hello introduce();
@@ -81,6 +82,7 @@ private:
   std::size_t index_ = 0;
   std::shared_ptr<const compute::model> model_;
   std::shared_ptr<const compute::tokenizer> words_;
+  std::size_t memory_here_ = 0; ///< Free at the start.
   cluster_plan plan_;
   std::uint64_t incarnation_ = 0;
 
@@ -217,6 +219,7 @@ result<void> node_process::start_conductor(const director_actor& director) {
   limits.max_queue = settings_.schedule.queue;
   limits.max_rows = plan_.max_rows;
   limits.prefill_chunk = settings_.schedule.prefill_chunk;
+  born.one_step_a_stage = settings_.schedule.micro_batches == 0;
   limits.micro_batches =
     settings_.schedule.micro_batches > 0 ? settings_.schedule.micro_batches : plan_.sizes.pipeline;
   limits.pages = plan_.pages;
@@ -268,6 +271,9 @@ result<void> node_process::start_head() {
   director_setup born;
   born.settings = &settings_;
   born.plan = plan_;
+  born.replan = [this](const std::vector<std::size_t>& nodes) {
+    return make_plan(settings_, *model_, memory_here_, nodes);
+  };
   born.reference = introduce();
   auto samples = model_->fingerprints();
   if (!samples)
@@ -328,6 +334,29 @@ result<void> node_process::find_head() {
   }
 }
 
+/// A node that comes at a bad moment asks again: while ranks load, and for as long as the head may
+/// take to see that a former process of this name is gone.
+result<void> node_process::ask_to_join(const node_hello& hello) {
+  const milliseconds patience{settings_.deadlines.join_ms};
+  const auto begin = clock::now();
+  caf::scoped_actor self{control_->system()};
+  for (;;) {
+    result<void> outcome;
+    self->request(gateway_, patience, hello, node_)
+      .receive([](const node_welcome&) {},
+               [&](const caf::error& why) { outcome = from_caf(control_->system(), why); });
+    const auto waited = clock::now() - begin;
+    const milliseconds namesake{settings_.deadlines.progress_ms + 500};
+    const bool again = !outcome
+                       && ((outcome.error().code == errc::overloaded && waited < patience)
+                           || (outcome.error().code == errc::not_now && waited < namesake));
+    if (!again)
+      return outcome;
+    if (take_signal(milliseconds{200}))
+      return error{errc::cancelled, "stopped by a signal while waiting to join"};
+  }
+}
+
 result<void> node_process::say_hello() {
   node_setup born;
   born.settings = &settings_;
@@ -353,13 +382,9 @@ result<void> node_process::say_hello() {
     return samples.error();
   for (const auto& sample : *samples)
     hello.samples.push_back({sample.tensor, compute::to_string(sample.digest)});
-  caf::scoped_actor self{control_->system()};
-  result<void> outcome;
-  self->request(gateway_, milliseconds{settings_.deadlines.join_ms}, hello, node_)
-    .receive([](const node_welcome&) {},
-             [&](const caf::error& why) { outcome = from_caf(control_->system(), why); });
+  auto outcome = ask_to_join(hello);
   if (!outcome)
-    self->send(node_, node_stop{outcome.error().what});
+    caf::anon_send(node_, node_stop{outcome.error().what});
   return outcome;
 }
 
@@ -448,7 +473,8 @@ result<void> node_process::run() {
     return known;
   if (auto opened = open_model(); !opened)
     return opened;
-  auto plan = make_plan(settings_, *model_, available_memory_bytes());
+  memory_here_ = available_memory_bytes();
+  auto plan = make_plan(settings_, *model_, memory_here_);
   if (!plan)
     return plan.error();
   plan_ = std::move(*plan);

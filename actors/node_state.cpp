@@ -35,6 +35,7 @@ public:
 
   void hear() { heard_ = clock::now(); }
 
+  void begin_epoch(const epoch_plan& plan);
   void end_epoch(const fence& over);
   template <class Message>
   void to_ranks(const Message& message);
@@ -53,12 +54,13 @@ private:
   };
 
   result<void> host_rank(const shard_assignment& what);
+  result<void> start_rank(const shard_assignment& what, hosted& one);
   std::vector<unsigned> cores_of(std::size_t index_in_node) const;
 
   self_pointer self_ = nullptr;
   node_setup setup_;
   std::optional<director_actor> director_; ///< Whoever gives this node work.
-  std::map<rank_id, hosted> ranks_;
+  std::map<std::uint32_t, hosted> ranks_;  ///< By their index on this node.
   std::chrono::milliseconds beat_interval_{};
   clock::time_point beaten_ = clock::now(); ///< The last beat.
   clock::time_point heard_ = clock::now();  ///< The director's last answer to one.
@@ -84,11 +86,18 @@ std::vector<unsigned> node_state::cores_of(std::size_t index_in_node) const {
 }
 
 result<void> node_state::host_rank(const shard_assignment& what) {
-  const auto& settings = *setup_.settings;
-  auto& one = ranks_[what.rank];
-  one.thread.reset();
-  one.board = std::make_unique<rank_board>();
+  auto& one = ranks_[what.index];
+  if (!one.thread)
+    if (auto started = start_rank(what, one); !started)
+      return started;
   one.board->rank = what.rank;
+  self_->send(one.handle, what);
+  return {};
+}
+
+result<void> node_state::start_rank(const shard_assignment& what, hosted& one) {
+  const auto& settings = *setup_.settings;
+  one.board = std::make_unique<rank_board>();
   rank_setup born;
   born.rank = what.rank;
   born.model = setup_.model;
@@ -100,7 +109,7 @@ result<void> node_state::host_rank(const shard_assignment& what) {
   if (setup_.hub == nullptr)
     born.transports = settings.nodes[setup_.index].transports;
   born.device_options.threads = setup_.threads;
-  born.device_options.cores = cores_of(ranks_.size() - 1);
+  born.device_options.cores = cores_of(what.index);
   born.step_deadline = std::chrono::milliseconds{settings.deadlines.step_ms};
   born.connect_deadline = std::chrono::milliseconds{settings.deadlines.connect_ms};
   born.board = one.board.get();
@@ -124,9 +133,20 @@ result<void> node_state::host_rank(const shard_assignment& what) {
   if (!started)
     return with_context(thread.name, started.error());
   one.thread = std::move(*started);
-  setup_.here->add(what.rank, one.handle);
-  self_->send(one.handle, what);
   return {};
+}
+
+/// Ranks of this process find each other by their numbers in the plan.
+void node_state::begin_epoch(const epoch_plan& plan) {
+  std::map<rank_id, rank_actor> here;
+  for (const auto& where : plan.ranks)
+    if (where.node == setup_.index)
+      if (const auto found = ranks_.find(where.index); found != ranks_.end())
+        here.emplace(where.rank, found->second.handle);
+  const bool takes_part = !here.empty();
+  setup_.here->set(std::move(here));
+  if (takes_part)
+    to_ranks(plan);
 }
 
 void node_state::host(const node_assignment& work) {
@@ -164,7 +184,7 @@ void node_state::beat() {
   }
   node_beat what;
   what.incarnation = setup_.incarnation;
-  for (const auto& [id, one] : ranks_)
+  for (const auto& [index, one] : ranks_)
     if (one.board)
       what.ranks.push_back(one.board->read());
   to_director(what);
@@ -174,7 +194,7 @@ void node_state::beat() {
 
 /// A rank that waits inside of a collective reads the board, not its mail.
 void node_state::end_epoch(const fence& over) {
-  for (auto& [id, one] : ranks_)
+  for (auto& [index, one] : ranks_)
     if (one.board)
       one.board->fenced.store(number(over.epoch), std::memory_order_relaxed);
   to_ranks(over);
@@ -182,7 +202,7 @@ void node_state::end_epoch(const fence& over) {
 
 template <class Message>
 void node_state::to_ranks(const Message& message) {
-  for (const auto& [id, one] : ranks_)
+  for (const auto& [index, one] : ranks_)
     if (one.handle)
       self_->send(one.handle, message);
 }
@@ -227,7 +247,7 @@ node_actor::behavior_type node(node_state::self_pointer self,
   my.start(self, std::move(*setup));
   return {
     [&my](const node_assignment& m) { my.host(m); },
-    [&my](const epoch_plan& m) { my.to_ranks(m); },
+    [&my](const epoch_plan& m) { my.begin_epoch(m); },
     [&my](const fence& m) { my.end_epoch(m); },
     [&my](const beat_heard&) { my.hear(); },
     [&my](const rank_loaded& m) { my.to_director(m); },

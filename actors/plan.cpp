@@ -169,4 +169,30 @@ make_plan(const cluster_settings& settings, const compute::model& model, std::si
   return plan;
 }
 
+result<cluster_plan> make_plan(const cluster_settings& settings,
+                               const compute::model& model,
+                               std::size_t memory_here,
+                               const std::vector<std::size_t>& nodes) {
+  auto part = settings;
+  part.nodes.clear();
+  std::size_t ranks = 0;
+  for (const auto node : nodes) {
+    part.nodes.push_back(settings.nodes[node]);
+    part.nodes.back().spare = false;
+    ranks += part.nodes.back().ranks;
+  }
+  const auto stages = ranks / part.parallel.tensor;
+  if (stages != part.parallel.pipeline)
+    part.parallel.layers.clear();
+  part.parallel.pipeline = stages;
+  auto plan = make_plan(part, model, memory_here);
+  if (!plan)
+    return plan;
+  for (auto& rank : plan->ranks)
+    rank.node = nodes[rank.node];
+  for (auto& node : plan->nodes)
+    node.node = nodes[node.node];
+  return plan;
+}
+
 } // namespace troupe::actors

@@ -75,6 +75,14 @@ fit_state(const cluster_settings& settings, cluster_plan& plan, std::size_t memo
 result<cluster_plan>
 make_plan(const cluster_settings& settings, const compute::model& model, std::size_t memory_here);
 
+/// The plan of the cluster on these nodes alone, by position in settings.nodes, in the order of the
+/// stages: with as many stages as their ranks make, and layers dealt anew unless that is all of
+/// them. `node` in the plan is a position in settings.nodes.
+result<cluster_plan> make_plan(const cluster_settings& settings,
+                               const compute::model& model,
+                               std::size_t memory_here,
+                               const std::vector<std::size_t>& nodes);
+
 /// Pages that one sequence of `tokens` tokens takes.
 std::size_t pages_for(std::size_t tokens);
 

@@ -88,6 +88,7 @@ void rank_state::give_up(rank_input input, const error& why) {
 
 void rank_state::load(const shard_assignment& what) {
   assignment_ = what;
+  setup.rank = what.rank;
   const auto begin = clock::now();
   if (auto loaded = load_shard(what); !loaded) {
     give_up(rank_input::load_failed, loaded.error());
@@ -100,10 +101,15 @@ void rank_state::load(const shard_assignment& what) {
 }
 
 result<void> rank_state::load_shard(const shard_assignment& what) {
-  auto device = compute::make_device(setup.device, setup.device_options);
-  if (!device)
-    return device.error();
-  device_ = std::move(*device);
+  state_ = {};
+  partition_.reset(); // before the memory of another one is asked for
+  kept_.reset();
+  if (!device_) {
+    auto device = compute::make_device(setup.device, setup.device_options);
+    if (!device)
+      return device.error();
+    device_ = std::move(*device);
+  }
   log::info("rank {} computes on {}; weights are held as {}",
             number(setup.rank),
             device_->describe(),
@@ -134,7 +140,6 @@ result<void> rank_state::load_shard(const shard_assignment& what) {
     return with_context(fmt::format("rank {}: state of {} pages", number(setup.rank), what.pages),
                         state.error());
   state_ = std::move(*state);
-  kept_.reset();
   if (setup.keep_boundaries && what.stage + 1 < what.pipeline_size) {
     auto kept = boundary_log::make(what.pages, setup.model->shape().hidden * size_of(setup.wire));
     if (!kept)
@@ -147,6 +152,7 @@ result<void> rank_state::load_shard(const shard_assignment& what) {
   rank_board::set(board.bytes_held, partition_->report().bytes_held);
   rank_board::set(board.state_bytes,
                   (state_.cache ? state_.cache->bytes() : 0) + (kept_ ? kept_->bytes() : 0));
+  segment_.reset();
   if (what.tensor == 0) {
     auto segment = make_group_segment(what.tensor_size);
     if (!segment)
@@ -173,6 +179,8 @@ byte_string rank_state::own_segment() const {
 
 void rank_state::report_loaded(std::uint64_t load_us) {
   rank_loaded report;
+  report.index = assignment_.index;
+  report.serial = assignment_.serial;
   report.rank = setup.rank;
   report.address = own_address();
   report.host = transport::memory_domain(setup.transports);
@@ -380,7 +388,8 @@ void rank_state::take_new_wires(result<transport::transport*> made) {
   }
   attend(**made);
   segment_ = std::move(*segment);
-  self_->send(setup.node, rank_rewired{setup.rank, own_address(), own_segment()});
+  self_->send(setup.node,
+              rank_rewired{setup.rank, assignment_.index, own_address(), own_segment()});
 }
 
 void rank_state::stop() {

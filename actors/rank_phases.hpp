@@ -15,7 +15,8 @@ namespace troupe::actors {
 enum class rank_phase : std::uint8_t {
   empty,          ///< No shard.
   loading,        ///< Reads and packs its shard.
-  loaded,         ///< Holds its shard (and state, if it had an epoch), belongs to no epoch.
+  loaded,         ///< Holds its shard (and state, if it had an epoch), belongs to no epoch; may get
+                  ///< another shard.
   joining,        ///< Meets the neighbours of an epoch.
   ready,          ///< Between two passes.
   awaiting_input, ///< Knows the step; its rows come from the stage before.
@@ -55,8 +56,8 @@ inline constexpr rank_table rank_phases = [] {
   return rank_table{{{
     //                     assignment load_ok  load_bad plan     heard  tokens    rows            again  released  partition_input  due       leave    finish pass_failed down    fence   stop
     /* empty          */ {{loading,   no,      no,      no,      drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   empty,  stopped}},
-    /* loading        */ {{no,        loaded,  failed,  hold,    drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   hold,   hold   }},
-    /* loaded         */ {{no,        no,      no,      joining, drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   loaded, stopped}},
+    /* loading        */ {{hold,      loaded,  failed,  hold,    drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   hold,   hold   }},
+    /* loaded         */ {{loading,   no,      no,      joining, drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   loaded, stopped}},
     /* joining        */ {{no,        no,      no,      no,      ready, hold,     hold,           hold,  hold,     hold,            drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
     /* ready          */ {{no,        no,      no,      no,      drop,  in_group, awaiting_input, ready, ready,    hold,            drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
     /* awaiting_input */ {{no,        no,      no,      no,      drop,  hold,     hold,           hold,  hold,     in_group,        drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},

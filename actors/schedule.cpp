@@ -43,7 +43,10 @@ result<void> schedule::submit(sequence_wish wish) {
                              pages_.total(),
                              pages_.total() * compute::kv_page_tokens)};
   wish.max_tokens = bounded - wish.prompt.size();
-  waiting_.push_back(std::move(wish));
+  sequence made;
+  made.tokens = wish.prompt;
+  made.wish = std::move(wish);
+  waiting_.push_back(std::move(made));
   admit(); // what can start now does not wait, and needs no room in the queue
   if (waiting_.size() <= limits_.max_queue)
     return {};
@@ -55,19 +58,17 @@ result<void> schedule::submit(sequence_wish wish) {
 
 void schedule::admit() {
   while (!waiting_.empty() && !free_slots_.empty()) {
-    auto& wish = waiting_.front();
-    auto pages = pages_.take(pages_for(wish.prompt.size() + wish.max_tokens));
+    auto& next = waiting_.front();
+    const auto tokens = next.wish.prompt.size() + next.wish.max_tokens;
+    auto pages = pages_.take(pages_for(tokens));
     if (!pages)
       return; // in order: a small request does not overtake a large one for ever
     const auto slot = free_slots_.back();
     free_slots_.pop_back();
-    sequence made;
-    made.tokens = wish.prompt;
-    made.wish = std::move(wish);
-    made.slot = slot;
-    made.pages = std::move(*pages);
-    made.kept.assign(limits_.stages, 0);
-    live_.emplace(slot, std::move(made));
+    next.slot = slot;
+    next.pages = std::move(*pages);
+    next.kept.assign(limits_.stages, 0);
+    live_.emplace(slot, std::move(next));
     order_.push_back(slot);
     waiting_.pop_front();
   }
@@ -324,7 +325,7 @@ result<std::vector<committed_token>> schedule::commit(const step_output& output)
 
 bool schedule::cancel(request_id id) {
   const auto queued = std::find_if(
-    waiting_.begin(), waiting_.end(), [id](const auto& wish) { return wish.id == id; });
+    waiting_.begin(), waiting_.end(), [id](const auto& one) { return one.wish.id == id; });
   if (queued != waiting_.end()) {
     waiting_.erase(queued);
     return true;
@@ -371,13 +372,40 @@ void schedule::lose(std::size_t stage) {
     which.kept[stage] = 0;
 }
 
+std::vector<request_id>
+schedule::reform(std::size_t stages, std::size_t pages, std::size_t micro_batches) {
+  check(in_flight_.empty(), "a plan changes between epochs");
+  const auto live = order_;
+  for (auto slot = live.rbegin(); slot != live.rend(); ++slot) {
+    auto& which = live_.at(*slot);
+    sequence again;
+    again.wish = which.wish;
+    again.tokens = which.tokens;
+    release(*slot);
+    waiting_.push_front(std::move(again));
+  }
+  released_.clear();
+  limits_.stages = stages;
+  limits_.pages = pages;
+  limits_.micro_batches = micro_batches;
+  pages_ = page_pool{pages};
+  std::vector<request_id> hopeless;
+  std::erase_if(waiting_, [&](const sequence& one) {
+    const bool fits = pages_for(one.wish.prompt.size() + one.wish.max_tokens) <= pages;
+    if (!fits)
+      hopeless.push_back(one.wish.id);
+    return !fits;
+  });
+  return hopeless;
+}
+
 std::vector<request_id> schedule::clear() {
   std::vector<request_id> ids;
   for (const auto slot : order_)
     if (!live_.at(slot).cancelled)
       ids.push_back(live_.at(slot).wish.id);
-  for (const auto& wish : waiting_)
-    ids.push_back(wish.id);
+  for (const auto& one : waiting_)
+    ids.push_back(one.wish.id);
   const auto step = next_step_;
   *this = schedule{limits_};
   next_step_ = step;

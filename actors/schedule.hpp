@@ -93,6 +93,11 @@ public:
   /// The ranks of `stage` hold nothing of any live sequence.
   void lose(std::size_t stage);
 
+  /// Another plan with so many stages and pages: every live sequence waits, before all others, and
+  /// computes its tokens again, prompt and answer so far. Returns the requests that can never fit
+  /// any more; they are withdrawn.
+  std::vector<request_id> reform(std::size_t stages, std::size_t pages, std::size_t micro_batches);
+
   /// Every request, waiting or running, withdrawn at once, in order of arrival (a fault). The
   /// schedule is as new afterwards.
   std::vector<request_id> clear();
@@ -138,7 +143,7 @@ private:
   struct flight {
     step_id step{};
     std::vector<slot_id> outputs; ///< Slots that this step gives a token to, in order.
-    std::vector<part> touched;   ///< All slots with rows in it.
+    std::vector<part> touched;    ///< All slots with rows in it.
     range stages;                 ///< Of a replay; empty for an ordinary step.
 
     bool replay() const { return stages.end > stages.begin; }
@@ -165,7 +170,7 @@ private:
 
   schedule_limits limits_;
   page_pool pages_;
-  std::deque<sequence_wish> waiting_;
+  std::deque<sequence> waiting_;
   std::map<slot_id, sequence> live_;
   std::vector<slot_id> order_;      ///< Live slots by admission.
   std::vector<slot_id> free_slots_; ///< The next one is at the back.

@@ -16,14 +16,15 @@ bool is_local(std::string_view key) {
                                               "security.",
                                               "generate.",
                                               "limits.",
-                                              "recovery.restart"};
+                                              "recovery.restart",
+                                              "recovery.shrink"};
   for (const auto section : local_sections)
     if (key.substr(0, section.size()) == section)
       return true;
   if (key.substr(0, 5) != "node.")
     return false;
   const auto field = key.substr(key.rfind('.') + 1);
-  return field != "name" && field != "ranks" && field != "weight";
+  return field != "name" && field != "ranks" && field != "weight" && field != "spare";
 }
 
 } // namespace

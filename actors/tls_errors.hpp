@@ -1,4 +1,5 @@
 #pragma once
+
 // Keeps the TLS connections of one process apart.
 //
 // OpenSSL notes errors in a queue for each thread, and SSL_get_error() takes whatever stands in it

@@ -46,7 +46,7 @@ std::vector<rank_placement> place_ranks(const cluster_settings& settings) {
   std::vector<rank_placement> placements;
   std::uint32_t rank = 0;
   for (std::size_t node = 0; node < settings.nodes.size(); ++node)
-    for (std::size_t i = 0; i < settings.nodes[node].ranks; ++i)
+    for (std::size_t i = 0; i < settings.nodes[node].ranks && !settings.nodes[node].spare; ++i)
       placements.push_back({rank_id{rank++}, static_cast<node_id>(node), i});
   check(placements.size() == settings.world(), "the ranks of all nodes are the ranks of the axes");
   return placements;

@@ -47,6 +47,8 @@ struct parallel_settings {
   std::uint64_t pipeline = 1;
   std::uint64_t tensor = 1;
   std::uint64_t data = 1; ///< Only 1 is implemented.
+  /// The cluster serves with fewer stages down to so many while nodes are away; 0: with all only.
+  std::uint64_t least_stages = 0;
   dtype wire_dtype = dtype::f32;
   std::vector<range> layers; ///< One range a stage, contiguous from 0; empty: balanced by cost.
 };
@@ -73,6 +75,7 @@ struct node_settings {
   std::string advertise;          ///< Where the others reach it; the reader fills in `bind`.
   std::uint64_t port = 0;         ///< Control port, 0 ... 65535; 0: any free one.
   std::uint64_t ranks = 1;
+  bool spare = false;        ///< Holds nothing until it takes the place of a node that was lost.
   std::uint64_t threads = 0; ///< For each rank; 0: the cores of the host / ranks.
   std::uint64_t memory_bytes =
     0; ///< Key `memory`, for all ranks; 0 ("auto"): what the host has free.
@@ -117,9 +120,10 @@ struct deadline_settings {
 
 /// [recovery]: what follows on a fault.
 struct recovery_settings {
-  bool keep_boundaries = true;          ///< Stages keep the rows that they sent, for replays.
-  std::uint64_t restarts = 5;           ///< Of one node by `troupe up` in a row; 0: none.
-  std::uint64_t restart_pause_ms = 200; ///< Before the first restart; doubles with each.
+  bool keep_boundaries = true;            ///< Stages keep the rows that they sent, for replays.
+  std::uint64_t restarts = 5;             ///< Of one node by `troupe up` in a row; 0: none.
+  std::uint64_t shrink_after_ms = 10'000; ///< The cluster waits so long for a node that is away.
+  std::uint64_t restart_pause_ms = 200;   ///< Before the first restart; doubles with each.
 };
 
 /// [generate]: what a request gets where it does not say otherwise.

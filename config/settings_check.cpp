@@ -170,7 +170,7 @@ void check_shape(const cluster_settings& s, mistakes& found) {
   }
   std::uint64_t ranks = 0;
   for (const auto& node : s.nodes)
-    ranks += node.ranks;
+    ranks += node.spare ? 0 : node.ranks;
   if (ranks != shape->world())
     found.add(s.point_at(
       shape_key(s),
@@ -184,6 +184,12 @@ void check_shape(const cluster_settings& s, mistakes& found) {
                   shape->world()),
       ranks < shape->world() ? "add nodes, give them more `ranks`, or make these smaller"
                              : "remove nodes or ranks, or make these larger"));
+  if (parallel.least_stages > parallel.pipeline)
+    found.add(s.point_at("parallel.least_stages",
+                         fmt::format("least_stages is {}, but pipeline is {}",
+                                     parallel.least_stages,
+                                     parallel.pipeline),
+                         "at most as many as there are stages"));
   if (!parallel.layers.empty() && parallel.layers.size() != parallel.pipeline)
     found.add(s.point_at("parallel.layers",
                          fmt::format("layers names {} stages, but pipeline is {}",

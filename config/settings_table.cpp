@@ -65,6 +65,11 @@ std::vector<setting> rows(parallel_settings& s) {
      "split; needs a fast link, for a layer takes two reductions.",
      {1, most_ranks}},
     {"data", &s.data, "Copies of the whole model. Only 1 is implemented.", {1, most_ranks}},
+    {"least_stages",
+     &s.least_stages,
+     "The cluster serves with fewer stages than `pipeline`, down to so many, while nodes are away, "
+     "and grows again when they come: layers are dealt anew. 0 waits for all nodes, always.",
+     {0, most_ranks}},
     {"wire_dtype",
      &s.wire_dtype,
      "Type of activations between stages. f32 gives the same bits as one process; f16 and bf16 "
@@ -137,6 +142,10 @@ std::vector<setting> rows(node_settings& s) {
      &s.ranks,
      "Ranks that this node hosts. One, because the threads of one rank already use all cores.",
      {1, 1024}},
+    {"spare",
+     &s.spare,
+     "A node that holds nothing until another one with as many ranks is lost, and takes its place "
+     "then. Not counted in pipeline x tensor."},
     {"threads",
      &s.threads,
      "Threads of each rank. 0 divides the cores of the host by the ranks of this node.",
@@ -251,6 +260,12 @@ std::vector<setting> rows(deadline_settings& s) {
 
 std::vector<setting> rows(recovery_settings& s) {
   return {
+    {"shrink_after_ms",
+     &s.shrink_after_ms,
+     "How long the cluster waits for a node that is away before the others go on without it, where "
+     "parallel.least_stages lets them. Ten seconds: a restart takes less, and loading shards anew "
+     "costs more than a short wait.",
+     {0, day_ms}},
     {"keep_boundaries",
      &s.keep_boundaries,
      "Each stage keeps the rows that it sent to the next one for as long as their request lives, "

@@ -150,6 +150,19 @@ void add_stop(CLI::App& app, action& chosen) {
   command->callback([=, &chosen] { chosen = [=] { return run_stop_command(*options); }; });
 }
 
+void add_drain(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<cluster_options>();
+  auto node = std::make_shared<std::string>();
+  auto* command =
+    add_command(app,
+                "drain",
+                "Let a running cluster go on without a node, which then ends",
+                "  troupe drain cluster.toml --node n3    its layers go to the others\n");
+  add_cluster(command, *options);
+  command->add_option("--node", *node, "Its name in the cluster file")->required();
+  command->callback([=, &chosen] { chosen = [=] { return run_drain_command(*options, *node); }; });
+}
+
 void add_plan(CLI::App& app, action& chosen) {
   auto options = std::make_shared<plan_options>();
   auto* command =
@@ -270,6 +283,7 @@ int run(int argc, char** argv) {
   add_up(app, chosen);
   add_node(app, chosen);
   add_status(app, chosen);
+  add_drain(app, chosen);
   add_stop(app, chosen);
   add_doctor(app, chosen);
   add_bench(app, chosen);

@@ -2,10 +2,12 @@
 
 #include "actors/cli/local_cluster.hpp"
 #include "actors/cli/status_text.hpp"
+#include "actors/messages/clients.hpp"
 #include "actors/run_folder.hpp"
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 
 namespace troupe::cli {
@@ -79,6 +81,38 @@ int run_up_command(const up_options& options) {
   if (!served)
     return fail(served.error());
   return stopped ? 0 : fail(stopped.error());
+}
+
+int run_drain_command(const cluster_options& options, const std::string& node) {
+  const auto settings = read_cluster(options);
+  if (!settings)
+    return fail(settings.error());
+  auto client = find_running(*settings);
+  if (!client)
+    return fail(client.error());
+  if (*client == nullptr)
+    return fail({errc::unreachable, fmt::format("{} does not run", settings->file)});
+  const auto patience = milliseconds(settings->deadlines.status_ms);
+  if (auto begun = (*client)->drain(node, patience); !begun)
+    return fail(begun.error());
+  // The others may have to load what it held.
+  const auto give_up = std::chrono::steady_clock::now() + milliseconds(settings->deadlines.load_ms);
+  while (std::chrono::steady_clock::now() < give_up) {
+    const auto status = (*client)->status(patience);
+    if (!status && status.error().code == errc::unreachable)
+      return fail(status.error());
+    for (std::size_t i = 0; status && i < status->nodes.size(); ++i)
+      if (status->nodes[i].name == node && status->nodes[i].state == "drained") {
+        fmt::print("node {} has ended; {} ranks serve\n", node, status->ranks.size());
+        return 0;
+      }
+    if (wait_for_stop_signal(look_period) != 0)
+      return fail({errc::cancelled, "stopped while waiting for the node to end"});
+  }
+  return fail({errc::timed_out,
+               fmt::format("node {} did not end within {} ms (deadlines.load_ms)",
+                           node,
+                           settings->deadlines.load_ms)});
 }
 
 int run_stop_command(const cluster_options& options) {

@@ -2,6 +2,8 @@
 
 #include "actors/cli/command.hpp"
 
+#include <string>
+
 namespace troupe::cli {
 
 /// `troupe up`: the nodes of this host until Ctrl-C.
@@ -12,6 +14,9 @@ struct up_options {
 };
 
 int run_up_command(const up_options& options);
+
+/// `troupe drain`: the cluster goes on without a node, which ends.
+int run_drain_command(const cluster_options& options, const std::string& node);
 
 /// `troupe stop`: ends a running cluster.
 int run_stop_command(const cluster_options& options);

@@ -140,7 +140,7 @@ typename Inspector::result_type inspect(Inspector& f, rank_status& x) {
 struct node_status {
   std::string name;
   std::string address;
-  std::string state; ///< "missing", "joined", "lost", ...
+  std::string state; ///< "missing", "joined", "spare", "draining", "drained", "lost".
   std::string reason;
 };
 
@@ -203,6 +203,17 @@ typename Inspector::result_type inspect(Inspector& f, cluster_status& x) {
            x.nodes,
            x.ranks,
            x.conductor);
+}
+
+/// client -> gateway: the cluster goes on without this node, which then ends. Answered when the
+/// node may go, by its ending; refused where too few stages would be left.
+struct node_drain {
+  std::string node;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_drain& x) {
+  return f(caf::meta::type_name("node_drain"), x.node);
 }
 
 /// client -> gateway: end the cluster in good order.

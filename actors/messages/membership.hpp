@@ -68,6 +68,8 @@ typename Inspector::result_type inspect(Inspector& f, node_welcome& x) {
 
 /// director -> node: what one of its ranks is.
 struct shard_assignment {
+  std::uint32_t index = 0; ///< Of the rank on its node; stays, while `rank` is its place in a plan.
+  std::uint64_t serial = 0; ///< Counts assignments; rank_loaded repeats it.
   rank_id rank{};
   std::uint32_t stage = 0;
   std::uint32_t tensor = 0;
@@ -81,6 +83,8 @@ struct shard_assignment {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, shard_assignment& x) {
   return f(caf::meta::type_name("shard_assignment"),
+           x.index,
+           x.serial,
            x.rank,
            x.stage,
            x.tensor,
@@ -103,6 +107,8 @@ typename Inspector::result_type inspect(Inspector& f, node_assignment& x) {
 
 /// rank -> node -> director: the shard is loaded; how to reach the rank.
 struct rank_loaded {
+  std::uint32_t index = 0;  ///< shard_assignment::index
+  std::uint64_t serial = 0; ///< shard_assignment::serial
   rank_id rank{};
   byte_string address;    ///< transport::peer_address.
   std::string host;       ///< transport::memory_domain().
@@ -117,6 +123,8 @@ struct rank_loaded {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, rank_loaded& x) {
   return f(caf::meta::type_name("rank_loaded"),
+           x.index,
+           x.serial,
            x.rank,
            x.address,
            x.host,
@@ -131,19 +139,21 @@ typename Inspector::result_type inspect(Inspector& f, rank_loaded& x) {
 /// rank -> node -> director, conductor -> director: after an epoch, how to reach it in the next.
 struct rank_rewired {
   rank_id rank{};
-  byte_string address; ///< transport::peer_address.
-  byte_string segment; ///< Shared segment for its tensor group; tensor rank 0 makes it.
+  std::uint32_t index = 0; ///< shard_assignment::index
+  byte_string address;     ///< transport::peer_address.
+  byte_string segment;     ///< Shared segment for its tensor group; tensor rank 0 makes it.
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, rank_rewired& x) {
-  return f(caf::meta::type_name("rank_rewired"), x.rank, x.address, x.segment);
+  return f(caf::meta::type_name("rank_rewired"), x.rank, x.index, x.address, x.segment);
 }
 
 /// Where one rank of an epoch is.
 struct rank_address {
   rank_id rank{};
   std::uint32_t node = 0;
+  std::uint32_t index = 0; ///< On its node.
   byte_string address;
   std::string host;
   byte_string segment;
@@ -152,8 +162,14 @@ struct rank_address {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, rank_address& x) {
-  return f(
-    caf::meta::type_name("rank_address"), x.rank, x.node, x.address, x.host, x.segment, x.life);
+  return f(caf::meta::type_name("rank_address"),
+           x.rank,
+           x.node,
+           x.index,
+           x.address,
+           x.host,
+           x.segment,
+           x.life);
 }
 
 /// director -> nodes and conductor: one plan over one set of ranks begins.

@@ -116,6 +116,7 @@ gateway_actor::behavior_type puppet_gateway(puppet self, caf::strong_actor_ptr* 
       made.ranks.push_back(rank);
       return made;
     },
+    [](node_drain&) {},
     [](cluster_stop&) { ::raise(SIGTERM); },
   };
 }

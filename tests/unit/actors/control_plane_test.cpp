@@ -47,6 +47,7 @@ gateway_actor::behavior_type quiet_gateway(gateway_actor::pointer) {
       made.cluster = "behind the door";
       return made;
     },
+    [](node_drain&) {},
     [](cluster_stop&) {},
   };
 }

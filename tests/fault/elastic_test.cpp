@@ -1,0 +1,113 @@
+// A cluster that grows and shrinks while it works: nodes come, leave, are lost and replaced.
+
+#include "tests/support/crew.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <csignal>
+
+using namespace troupe;
+using namespace troupe::tests;
+using namespace std::chrono_literals;
+
+namespace {
+
+const served_model& small_model() {
+  static const served_model model{[] {
+    compute::random_model wanted;
+    wanted.layers = 5;
+    return wanted;
+  }()};
+  return model;
+}
+
+cluster_shape elastic(std::size_t pipeline, std::size_t least, const std::string& more = {}) {
+  cluster_shape shape;
+  shape.model = small_model().folder();
+  shape.pipeline = pipeline;
+  shape.more = "least_stages = " + std::to_string(least)
+               + "\n[recovery]\nshrink_after_ms = 300\n[cluster]\nhead = \"n0\"\n" + more;
+  return shape;
+}
+
+/// What the requests give where nothing ever happens.
+std::vector<told_answer> calm(const std::vector<std::string>& lines) {
+  cluster_shape shape;
+  shape.model = small_model().folder();
+  return cluster{shape}.generate(lines);
+}
+
+std::string text_of(const cluster& where, const std::string& name, const std::string& value) {
+  const auto told = where.run({"config", "FILE"}, 10);
+  for (const auto& line : told.lines)
+    if (line.starts_with(name + " "))
+      return line.find(value) != std::string::npos ? value : line;
+  return told.all();
+}
+
+} // namespace
+
+BOOST_AUTO_TEST_CASE(a_cluster_grows_from_one_to_four_ranks_and_back_without_losing_a_token) {
+  const auto lines = some_requests(4, 1800);
+  const auto expected = calm(lines);
+  const cluster four{elastic(4, 1)};
+  BOOST_TEST(text_of(four, "parallel.least_stages", "1") == "1");
+  BOOST_TEST(text_of(four, "recovery.shrink_after_ms", "300") == "300");
+  crew nodes{four, 1};
+  BOOST_REQUIRE(nodes.serves_with(1, 20s));
+  background_requests requests{four, lines};
+  BOOST_REQUIRE(status_becomes(four, "\"running\":4", 10s));
+  for (std::size_t next = 1; next < 4; ++next) {
+    nodes.start(next);
+    BOOST_REQUIRE(nodes.serves_with(next + 1, 20s));
+  }
+  for (std::size_t last = 3; last > 0; --last) {
+    const auto drained = four.run({"drain", "FILE", "--node", "n" + std::to_string(last)}, 30);
+    BOOST_TEST(drained.code == 0, drained.all());
+    const auto ended = nodes.node(last).wait(5s);
+    BOOST_TEST((ended && ended->exited && ended->code == 0));
+    BOOST_TEST(nodes.serves_with(last, 5s));
+  }
+  requests.compare(expected);
+}
+
+BOOST_AUTO_TEST_CASE(survivors_go_on_without_a_lost_node_and_take_it_back) {
+  const auto lines = some_requests(3, 1800);
+  const auto expected = calm(lines);
+  const cluster three{elastic(3, 2)};
+  crew nodes{three, 3};
+  background_requests requests{three, lines};
+  BOOST_REQUIRE(status_becomes(three, "\"running\":3", 10s));
+  nodes.kill(1);
+  BOOST_REQUIRE(nodes.serves_with(2, 20s));
+  nodes.start(1);
+  BOOST_REQUIRE(nodes.serves_with(3, 20s));
+  requests.compare(expected);
+  const auto refused = three.run({"drain", "FILE", "--node", "n0"}, 10);
+  BOOST_TEST(refused.code != 0);
+  BOOST_TEST(refused.mentions("is the head"), refused.all());
+  BOOST_TEST(three.run({"drain", "FILE", "--node", "n2"}, 30).code == 0);
+  const auto too_few = three.run({"drain", "FILE", "--node", "n1"}, 10);
+  BOOST_TEST(too_few.code != 0);
+  BOOST_TEST(too_few.mentions("would have 1 stages, 2 are the least"), too_few.all());
+}
+
+BOOST_AUTO_TEST_CASE(a_spare_takes_the_place_of_a_lost_node) {
+  const auto lines = some_requests(3, 1500);
+  const auto expected = calm(lines);
+  const cluster trio{elastic(2, 0, "[[node]]\nname = \"n2\"\nspare = true\n")};
+  BOOST_TEST(trio.run({"config", "FILE", "--set", "node.n2.spare=true"}, 10).mentions("--set"));
+  crew nodes{trio, 3};
+  BOOST_TEST(status_becomes(trio, "\"state\":\"spare\"", 10s));
+  background_requests requests{trio, lines};
+  BOOST_REQUIRE(status_becomes(trio, "\"running\":3", 10s));
+  nodes.kill(1);
+  BOOST_REQUIRE(status_becomes(trio, "\"state\":\"lost\"", 5s));
+  BOOST_REQUIRE(nodes.serves_with(2, 20s));
+  nodes.start(1); // comes back, and is the spare now
+  BOOST_TEST(status_becomes(trio, "\"state\":\"spare\"", 10s));
+  nodes.kill(2);
+  BOOST_REQUIRE(status_becomes(trio, "\"state\":\"lost\"", 5s));
+  BOOST_REQUIRE(nodes.serves_with(2, 20s));
+  requests.compare(expected);
+}
