@@ -26,10 +26,11 @@ namespace troupe::compute {
 struct weight_source {
   const std::byte* data = nullptr; ///< Element (0, 0); unaligned, usually in a mapped file.
   dtype stored = dtype::f32;
-  std::size_t rows = 0;    ///< Output features.
-  std::size_t columns = 0; ///< Input features.
-  std::size_t stride = 0;  ///< Elements from one row to the next in the source.
+  std::size_t rows = 0;        ///< Output features.
+  std::size_t columns = 0;     ///< Input features.
+  std::size_t stride = 0;      ///< Elements from one row to the next in the source.
   std::shared_ptr<void> owner; ///< Keeps the source alive, for weights that are used in place.
+  std::string name = {};       ///< For errors; may be empty.
 };
 
 /// A weight matrix in the device's own layout: y = x * W^T for W of [rows, columns].
@@ -95,8 +96,15 @@ public:
 
   virtual result<buffer> allocate(std::size_t bytes) = 0;
 
-  /// Packs a weight for matmul; the source is not needed afterwards.
-  virtual result<std::unique_ptr<matrix>> pack(const weight_source& source, dtype hold) = 0;
+  /// Packs a weight for matmul. Several sources of the same columns become one weight with the rows
+  /// of all of them, one after the other: one product for what has the same input. The sources are
+  /// not needed afterwards. Errors name the source.
+  virtual result<std::unique_ptr<matrix>> pack(std::span<const weight_source> sources,
+                                               dtype hold) = 0;
+
+  result<std::unique_ptr<matrix>> pack(const weight_source& source, dtype hold) {
+    return pack(std::span(&source, 1), hold);
+  }
 
   /// A table for lookups only (an embedding that is not tied to a head); may stay in place.
   virtual result<std::unique_ptr<matrix>> table(const weight_source& source) = 0;
@@ -107,27 +115,20 @@ public:
 
   /// out[r] = row ids[r] of `weights` as f32; ids that are not in [first, first + weights.rows())
   /// give a row of 0 (vocabulary-parallel lookup). weights packed or table. out: [ids, columns].
-  virtual void embed(const matrix& weights,
-                     std::span<const token_id> ids,
-                     token_id first,
-                     tensor out)
-    = 0;
+  virtual void
+  embed(const matrix& weights, std::span<const token_id> ids, token_id first, tensor out) = 0;
 
-  /// out = x * W^T (+ bias) (+ out when accumulate). x: [m, W.columns], out: [m, W.rows],
-  /// bias: W.rows values or empty.
-  virtual void matmul(const matrix& weights,
-                      tensor x,
-                      std::span<const float> bias,
-                      tensor out,
-                      bool accumulate)
-    = 0;
+  /// out = x * W^T (+ bias) (+ added). x: [m, W.columns], out and added: [m, W.rows]; added has no
+  /// data where nothing is added, and may be out. bias: W.rows values or empty.
+  virtual void matmul(
+    const matrix& weights, tensor x, std::span<const float> bias, tensor out, tensor added) = 0;
 
   /// out[r] = x[r] / sqrt(mean(x[r]^2) + eps) * weight. x, out: [m, n], may be the same.
   virtual void rms_norm(tensor x, std::span<const float> weight, float eps, tensor out) = 0;
 
   /// Normalises each head of x: [m, heads * head_dim] by itself with one weight of head_dim.
-  virtual void head_norm(tensor x, std::size_t head_dim, std::span<const float> weight, float eps)
-    = 0;
+  virtual void
+  head_norm(tensor x, std::size_t head_dim, std::span<const float> weight, float eps) = 0;
 
   /// Rotates in place each head of x: [rows, heads * head_dim] by its row's position; pairs are
   /// (i, i + rotary_dim / 2), the layout of Hugging Face models.
@@ -136,8 +137,7 @@ public:
   /// Stores keys and values of the step's rows in the pages of their sequences.
   /// keys, values: [rows, kv_heads * head_dim].
   virtual void
-  store_kv(kv_cache& cache, std::size_t layer, const batch& rows, tensor keys, tensor values)
-    = 0;
+  store_kv(kv_cache& cache, std::size_t layer, const batch& rows, tensor keys, tensor values) = 0;
 
   /// Causal attention of each row over the positions 0 ... its own. queries, out:
   /// [rows, heads * head_dim]. Keys and values of the step's rows are stored before.
@@ -145,8 +145,7 @@ public:
                          const attention_call& call,
                          const batch& rows,
                          tensor queries,
-                         tensor out)
-    = 0;
+                         tensor out) = 0;
 
   /// out = silu(gate) * up, all [m, n]; out may be gate.
   virtual void silu_mul(tensor gate, tensor up, tensor out) = 0;

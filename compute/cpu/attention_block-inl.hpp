@@ -32,19 +32,24 @@ HWY_BEFORE_NAMESPACE();
 
 namespace troupe::compute::cpu::HWY_NAMESPACE {
 
-constexpr std::size_t round_up(std::size_t count, std::size_t step) {
-  return (count + step - 1) / step * step;
-}
+/// Two planes (the keys or the values of a page and head) that are needed soon.
+struct coming_planes {
+  const float* next;
+  const float* later;
+  std::size_t bytes; ///< Of each.
+};
 
 /// The working state of one block: query q = row * heads + head has the q-th part of each array.
 class block_state {
 public:
   block_state(const attention_job& job, const attention_block& block, scratch& memory)
     : job_(job), block_(block), queries_(block.rows * block.heads.size()),
-      head_dim_(job.call->head_dim), stride_(round_up(head_dim_, tile_lanes)) {
-    float* room = memory.floats(queries_ * (head_dim_ + stride_ + 2 * kv_page_tokens + 1));
+      head_dim_(job.call->head_dim), cut_{queries_},
+      lane_tiles_((head_dim_ + tile_lanes - 1) / tile_lanes) {
+    const auto summed = lane_tiles_ * tile_lanes;
+    float* room = memory.floats(queries_ * (head_dim_ + summed + 2 * kv_page_tokens + 1));
     sums_ = room;
-    scores_ = sums_ + queries_ * stride_;
+    scores_ = sums_ + queries_ * summed;
     totals_ = scores_ + queries_ * kv_page_tokens;
     inputs_ = totals_ + queries_ * kv_page_tokens;
     largest_ = inputs_ + queries_ * head_dim_;
@@ -64,14 +69,9 @@ private:
 
   std::size_t last_page() const { return position(block_.rows - 1) / kv_page_tokens; }
 
-  float* keys_of(std::size_t page) const {
+  const float* keys_of(std::size_t page) const {
     const auto id = block_.sequence->pages[page];
     return job_.cache->keys(job_.call->layer, id, block_.kv_head);
-  }
-
-  /// Keys or values of a page and head.
-  std::span<const std::byte> plane_bytes(const float* plane) const {
-    return std::as_bytes(std::span(plane, kv_page_tokens * head_dim_));
   }
 
   /// Positions that a row sees.
@@ -92,29 +92,28 @@ private:
 
   void gather() {
     const auto heads = block_.heads.size();
-    for (std::size_t q = 0; q < queries_; ++q) {
-      const auto row = block_.sequence->first_row + block_.first + q / heads;
-      std::copy_n(job_.queries.row(row) + block_.heads[q % heads] * head_dim_,
-                  head_dim_,
-                  inputs_ + q * head_dim_);
-    }
-    std::fill_n(sums_, queries_ * stride_, 0.0f);
+    for (std::size_t t = 0; t < cut_.count(); ++t)
+      for (std::size_t i = 0; i < cut_.height(t); ++i) {
+        const auto q = cut_.first(t) + i;
+        const auto row = block_.sequence->first_row + block_.first + q / heads;
+        const float* from = job_.queries.row(row) + block_.heads[q % heads] * head_dim_;
+        float* to = inputs_ + cut_.first(t) * head_dim_ + i;
+        for (std::size_t d = 0; d < head_dim_; ++d)
+          to[d * cut_.height(t)] = from[d];
+      }
+    std::fill_n(sums_, queries_ * lane_tiles_ * tile_lanes, 0.0f);
     std::fill_n(totals_, queries_ * kv_page_tokens, 0.0f);
     std::fill_n(largest_, queries_, -std::numeric_limits<float>::infinity());
   }
 
   void walk_page(std::size_t page) {
-    auto* keys = keys_of(page);
+    const float* keys = keys_of(page);
     const float* values = job_.cache->values_after(keys);
+    // The planes that will be walked after these; past the last page nothing new.
+    const float* after = page < last_page() ? keys_of(page + 1) : keys;
+    const auto bytes = kv_page_tokens * head_dim_ * sizeof(float);
     const auto heads = block_.heads.size();
-    multiply({keys, kv_page_tokens},
-             head_dim_,
-             kv_page_tokens,
-             {inputs_, head_dim_},
-             queries_,
-             {scores_, kv_page_tokens},
-             false,
-             plane_bytes(values));
+    score(keys, {values, after, bytes});
     bool whole = true;
     for (std::size_t row = 0; row < block_.rows; ++row) {
       const auto seen = visible(row, page);
@@ -123,14 +122,48 @@ private:
         weigh(row * heads + head, seen);
     }
     if (whole) {
-      const bool more = page < last_page();
       add_values(
-        values, {0, kv_page_tokens}, 0, queries_, plane_bytes(more ? keys_of(page + 1) : values));
+        values, {0, kv_page_tokens}, 0, queries_, {after, job_.cache->values_after(after), bytes});
       return;
     }
     for (std::size_t row = 0; row < block_.rows; ++row)
       if (const auto seen = visible(row, page); seen.size() > 0)
-        add_values(values, seen, row * heads, heads, {});
+        add_values(values, seen, row * heads, heads, {after, after, 0});
+  }
+
+  /// Bytes of a plane that each of so many steps asks for: whole lines, all of it in the end.
+  static std::size_t fetched_a_step(const coming_planes& coming, std::size_t steps) {
+    return (coming.bytes / steps + 63) / 64 * 64;
+  }
+
+  /// What the `call`-th tile of `count` steps asks for.
+  static fetch_coming
+  part_of(const coming_planes& coming, std::size_t bytes, std::size_t call, std::size_t count) {
+    const auto first = call * count * bytes;
+    const auto* next = reinterpret_cast<const std::byte*>(coming.next);
+    const auto* later = reinterpret_cast<const std::byte*>(coming.later);
+    if (first + count * bytes > coming.bytes)
+      return {next, later, 0};
+    return {next + first, later + first, bytes};
+  }
+
+  /// Scores of all queries for the keys of a page.
+  void score(const float* keys, const coming_planes& coming) {
+    using page_rows = regular<const float, kv_page_tokens>;
+    using score_rows = regular<float, kv_page_tokens>;
+    static constexpr auto tiles =
+      make_tiles<tile_vectors, page_rows, side_by_side, score_rows, nothing_kept, fetch_coming>();
+    constexpr auto passes = kv_page_tokens / tile_lanes;
+    const auto bytes = fetched_a_step(coming, cut_.count() * passes * head_dim_);
+    for (std::size_t t = 0; t < cut_.count(); ++t)
+      for (std::size_t pass = 0; pass < passes; ++pass)
+        tiles[cut_.height(t) - 1]({keys + pass * tile_lanes},
+                                  head_dim_,
+                                  {inputs_ + cut_.first(t) * head_dim_},
+                                  {scores_ + cut_.first(t) * kv_page_tokens + pass * tile_lanes},
+                                  false,
+                                  part_of(coming, bytes, t * passes + pass, head_dim_),
+                                  {});
   }
 
   /// sums of queries [first, first + count) += p * value over the keys `seen`.
@@ -138,15 +171,32 @@ private:
                   range seen,
                   std::size_t first,
                   std::size_t count,
-                  std::span<const std::byte> coming) {
-    multiply({values + seen.begin * head_dim_, head_dim_},
-             seen.size(),
-             head_dim_,
-             {scores_ + first * kv_page_tokens + seen.begin, kv_page_tokens},
-             count,
-             {sums_ + first * stride_, stride_},
-             true,
-             coming);
+                  const coming_planes& coming) {
+    using weight_rows = regular<const float, kv_page_tokens>;
+    using sum_rows = regular<float, tile_lanes>;
+    static constexpr auto tiles = make_tiles<tile_vectors,
+                                             strided<const float>,
+                                             weight_rows,
+                                             sum_rows,
+                                             nothing_kept,
+                                             fetch_coming>();
+    const row_tiles cut{count};
+    const auto bytes = fetched_a_step(coming, cut.count() * lane_tiles_ * seen.size());
+    for (std::size_t t = 0; t < cut.count(); ++t)
+      for (std::size_t part = 0; part < lane_tiles_; ++part) {
+        const auto q = first + cut.first(t);
+        tiles[cut.height(t) - 1]({values + seen.begin * head_dim_ + part * tile_lanes, head_dim_},
+                                 seen.size(),
+                                 {scores_ + q * kv_page_tokens + seen.begin},
+                                 {sums_of(q, part)},
+                                 true,
+                                 part_of(coming, bytes, t * lane_tiles_ + part, seen.size()),
+                                 {});
+      }
+  }
+
+  float* sums_of(std::size_t q, std::size_t part) const {
+    return sums_ + (part * queries_ + q) * tile_lanes;
   }
 
   /// Scores of one query -> p, with the running maximum; earlier sums and totals are rescaled.
@@ -186,8 +236,11 @@ private:
     }
     if (!rises)
       return;
-    for (std::size_t i = 0; i < stride_; i += lane_count)
-      hn::StoreU(hn::Mul(hn::LoadU(d, sums_ + q * stride_ + i), decay), d, sums_ + q * stride_ + i);
+    for (std::size_t part = 0; part < lane_tiles_; ++part)
+      for (std::size_t i = 0; i < tile_lanes; i += lane_count) {
+        float* sums = sums_of(q, part) + i;
+        hn::StoreU(hn::Mul(hn::LoadU(d, sums), decay), d, sums);
+      }
   }
 
   void finish() {
@@ -200,7 +253,7 @@ private:
       const auto row = block_.sequence->first_row + block_.first + q / heads;
       float* out = job_.out.row(row) + block_.heads[q % heads] * head_dim_;
       for (std::size_t i = 0; i < head_dim_; ++i)
-        out[i] = sums_[q * stride_ + i] / totals[0];
+        out[i] = sums_of(q, i / tile_lanes)[i % tile_lanes] / totals[0];
     }
   }
 
@@ -208,12 +261,13 @@ private:
   const attention_block& block_;
   std::size_t queries_;
   std::size_t head_dim_;
-  std::size_t stride_; ///< Of sums: head_dim in whole tiles.
-  float* sums_;        ///< [queries][stride]
-  float* scores_;      ///< [queries][32]
-  float* totals_;      ///< [queries][32]
-  float* inputs_;      ///< [queries][head_dim]
-  float* largest_;     ///< [queries]
+  row_tiles cut_;          ///< Of the queries.
+  std::size_t lane_tiles_; ///< That cover head_dim.
+  float* sums_;            ///< [lane tile][queries][tile_lanes]
+  float* scores_;          ///< [queries][32]
+  float* totals_;          ///< [queries][32]
+  float* inputs_;          ///< Tile by tile: [head_dim][rows of the tile]
+  float* largest_;         ///< [queries]
 };
 
 } // namespace troupe::compute::cpu::HWY_NAMESPACE

@@ -28,10 +28,16 @@ public:
                        threads == 1 ? "" : "s");
   }
 
-  result<buffer> allocate(std::size_t bytes) override { return buffer::allocate(bytes); }
+  result<buffer> allocate(std::size_t bytes) override {
+    // What is that large is kept from pass to pass. Logits and boundaries come and go: the C
+    // library hands out the same memory again, where a mapping would have to be cleared each time.
+    constexpr std::size_t kept = std::size_t{8} << 20;
+    return bytes < kept ? buffer::allocate(bytes) : map_memory(bytes, "working memory");
+  }
 
-  result<std::unique_ptr<matrix>> pack(const weight_source& source, dtype hold) override {
-    auto made = pack_panels(on_, source, hold);
+  result<std::unique_ptr<matrix>> pack(std::span<const weight_source> sources,
+                                       dtype hold) override {
+    auto made = pack_panels(on_, sources, hold);
     if (!made)
       return made.error();
     return std::unique_ptr<matrix>(std::move(*made));
@@ -57,8 +63,8 @@ public:
               tensor x,
               std::span<const float> bias,
               tensor out,
-              bool accumulate) override {
-    cpu::matmul(on_, of_this_device<const panel_matrix>(weights), x, bias, out, accumulate);
+              tensor added) override {
+    cpu::matmul(on_, of_this_device<const panel_matrix>(weights), x, bias, out, added);
   }
 
   void rms_norm(tensor x, std::span<const float> weight, float eps, tensor out) override {

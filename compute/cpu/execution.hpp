@@ -14,6 +14,7 @@ struct execution {
   std::unique_ptr<thread_team> team;
   scratch shared;            ///< Filled together by all threads.
   std::vector<scratch> each; ///< One a thread.
+  arena weights;             ///< Where packed weights lie.
 
   explicit execution(std::unique_ptr<thread_team> threads)
     : team(std::move(threads)), each(team->size()) {}

@@ -25,11 +25,11 @@ public:
   }
 
   float* values(std::size_t layer, page_id page, std::size_t head) const {
-    return values_after(keys(layer, page, head));
+    return keys(layer, page, head) + plane();
   }
 
   /// The values that belong to these keys of a page and head.
-  float* values_after(float* keys_of_page) const { return keys_of_page + plane(); }
+  const float* values_after(const float* keys_of_page) const { return keys_of_page + plane(); }
 
 private:
   std::size_t plane() const noexcept { return shape_.head_dim * kv_page_tokens; }

@@ -27,8 +27,8 @@ float read_all(const float* from, std::size_t count) {
   for (std::size_t i = 0; i + step <= count; i += step) {
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < streams; ++v) {
-      fetch_stream(reinterpret_cast<const std::byte*>(from + i + v * lane_count),
-                   lane_count * sizeof(float));
+      fetch_stream{}.beside<lane_count * sizeof(float)>(
+        reinterpret_cast<const std::byte*>(from + i + v * lane_count), 0);
       sum[v] = hn::Add(sum[v], hn::LoadU(d, from + i + v * lane_count));
     }
   }

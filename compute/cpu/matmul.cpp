@@ -1,8 +1,7 @@
-// out = x * W^T from panels. Two roads with the same bits:
-// - few rows: the panels are streamed from memory once and converted in registers;
-// - many rows: x is copied into blocks of columns that fit the second-level cache; each block of a
-//   panel is converted to f32 once and used by all rows.
-// The work is split over the panels, never over the columns of W.
+// out = x * W^T from panels. The rows of x are cut into tiles, the columns into blocks. The first
+// tile of a block streams its weights from memory and leaves them converted for the other tiles,
+// which find them in the first-level cache. With one tile only there is nothing to leave and no
+// need for blocks. The work is split over the panels, never over the columns of W.
 
 #include "compute/cpu/matmul_job.hpp"
 #include "compute/cpu/operations.hpp"
@@ -22,137 +21,178 @@ HWY_BEFORE_NAMESPACE();
 
 namespace troupe::compute::cpu::HWY_NAMESPACE {
 
-/// out = sum (+ bias) (+ out) over some lanes; no bias is null.
+/// out = sum (+ bias) (+ added) over some lanes; what is not there is null.
 template <class D>
 HWY_INLINE void
-finish_lanes(D d, const float* sum, const float* bias, bool accumulate, float* out) {
+finish_lanes(D d, const float* sum, const float* bias, const float* added, float* out) {
   auto value = hn::LoadU(d, sum);
   if (bias != nullptr)
     value = hn::Add(value, hn::LoadU(d, bias));
-  if (accumulate)
-    value = hn::Add(hn::LoadU(d, out), value);
+  if (added != nullptr)
+    value = hn::Add(hn::LoadU(d, added), value);
   hn::StoreU(value, d, out);
 }
 
-/// sums: [rows][panel_width] of one panel -> out.
-void finish_panel(const matmul_job& job, std::size_t panel, const float* sums) {
+/// One row of one panel; sum: [panel_width].
+HWY_INLINE void
+finish_row(const matmul_job& job, std::size_t panel, std::size_t row, const float* sum) {
   const auto first = panel * panel_width;
   const auto count = std::min(panel_width, job.weights->rows() - first);
+  const auto at = [](const float* values, std::size_t i) { return values ? values + i : nullptr; };
   const float* bias = job.bias.empty() ? nullptr : job.bias.data() + first;
-  for (std::size_t row = 0; row < job.x.rows; ++row) {
-    const float* sum = sums + row * panel_width;
-    float* out = job.out.row(row) + first;
-    std::size_t i = 0;
-    for (; i + lane_count <= count; i += lane_count)
-      finish_lanes(lanes(), sum + i, bias ? bias + i : nullptr, job.accumulate, out + i);
-    for (; i < count; ++i)
-      finish_lanes(
-        hn::CappedTag<float, 1>(), sum + i, bias ? bias + i : nullptr, job.accumulate, out + i);
-  }
+  const float* added = job.added.data ? job.added.row(row) + first : nullptr;
+  float* out = job.out.row(row) + first;
+  std::size_t i = 0;
+  for (; i + lane_count <= count; i += lane_count)
+    finish_lanes(lanes(), sum + i, at(bias, i), at(added, i), out + i);
+  for (; i < count; ++i)
+    finish_lanes(hn::CappedTag<float, 1>(), sum + i, at(bias, i), at(added, i), out + i);
 }
 
-/// Streams panels for the rows of one tile. Vectors are as many as the registers take beside the
-/// rows; where those are not a whole panel, blocks of it pass through the first-level cache.
-template <class Weight, std::size_t Vectors>
-void stream_panels(const matmul_job& job, range panels) {
-  static constexpr auto tiles = make_tiles<Weight, Vectors, true>();
-  constexpr auto pass_lanes = Vectors * lane_count;
-  const auto block = pass_lanes == panel_width ? job.columns() : block_columns;
-  HWY_ALIGN float sums[tile_rows * panel_width];
-  for (auto panel = panels.begin; panel < panels.end; ++panel) {
-    const auto* weights = reinterpret_cast<const Weight*>(job.weights->panel(panel));
-    for (std::size_t begin = 0; begin < job.columns(); begin += block)
-      for (std::size_t lane = 0; lane < panel_width; lane += pass_lanes)
-        tiles[job.x.rows - 1]({weights + begin * panel_width + lane, panel_width},
-                              std::min(block, job.columns() - begin),
-                              {job.x.data + begin, job.x.stride},
-                              {sums + lane, panel_width},
-                              begin > 0);
-    finish_panel(job, panel, sums);
-  }
+/// sums: [panel][rows][panel_width] -> out, in the order in which out lies in memory.
+void finish_panels(const matmul_job& job, range panels, const float* sums) {
+  for (std::size_t row = 0; row < job.x.rows; ++row)
+    for (auto panel = panels.begin; panel < panels.end; ++panel)
+      finish_row(job, panel, row, sums + ((panel - panels.begin) * job.x.rows + row) * panel_width);
 }
 
-/// A block of a panel as f32: in place, or converted into `room`.
-const float* block_weights(const float* weights, std::size_t, float*) {
-  return weights;
+/// Where a tile's rows of a block lie in job.tiles: [block][tile][column][row].
+float* tile_of_x(const matmul_job& job, std::size_t begin, std::size_t count, std::size_t row) {
+  return job.tiles + begin * job.x.rows + row * count;
 }
 
-template <class Weight>
-const float* block_weights(const Weight* weights, std::size_t columns, float* room) {
-  const lanes d;
-  for (std::size_t i = 0; i < columns * panel_width; i += lane_count)
-    hn::Store(load_weights(d, weights + i), d, room + i);
-  return room;
-}
-
-void copy_blocks(const matmul_job& job, range rows) {
-  for (std::size_t begin = 0, block = 0; begin < job.columns(); begin += block_columns, ++block) {
+/// One thread's share of filling job.tiles.
+void lay_side_by_side(const matmul_job& job, std::size_t thread, std::size_t threads) {
+  const row_tiles cut{job.x.rows};
+  const auto blocks = (job.columns() + block_columns - 1) / block_columns;
+  const auto mine = split_part(blocks * cut.count(), threads, thread);
+  for (auto i = mine.begin; i < mine.end; ++i) {
+    const auto begin = i / cut.count() * block_columns;
     const auto count = std::min(block_columns, job.columns() - begin);
-    for (auto row = rows.begin; row < rows.end; ++row)
-      std::copy_n(
-        job.x.row(row) + begin, count, job.blocks + (block * job.x.rows + row) * block_stride);
+    const auto first = cut.first(i % cut.count());
+    const auto height = cut.height(i % cut.count());
+    float* to = tile_of_x(job, begin, count, first);
+    for (std::size_t k = 0; k < count; ++k)
+      for (std::size_t r = 0; r < height; ++r)
+        *to++ = job.x.row(first + r)[begin + k];
   }
 }
 
-template <class Weight>
+/// Some columns of a panel times all rows of x: one call a block.
+template <class Weight, std::size_t Vectors>
+class panel_block {
+public:
+  panel_block(const matmul_job& job, float* room) : job_(job), cut_{job.x.rows}, room_(room) {}
+
+  /// Columns [begin, begin + count); sums: [rows][panel_width]. What the walk will read next is
+  /// `ahead` bytes from where it is.
+  void multiply(const Weight* panel,
+                std::size_t begin,
+                std::size_t count,
+                std::ptrdiff_t ahead,
+                float* sums) const {
+    using sum_rows = regular<float, panel_width>;
+    using weight_rows = regular<const Weight, panel_width>;
+    using kept_rows = regular<const float, panel_width>;
+    static constexpr auto streamed =
+      make_tiles<Vectors, weight_rows, side_by_side, sum_rows, sum_rows, fetch_stream>();
+    static constexpr auto plain =
+      make_tiles<Vectors, kept_rows, side_by_side, sum_rows, nothing_kept, no_fetch>();
+    constexpr bool converts = !std::is_same_v<Weight, float>;
+    const auto* weights = panel + begin * panel_width;
+    float* kept = converts && cut_.count() > 1 ? room_ : nullptr;
+    const auto x = [&](std::size_t row) {
+      return side_by_side{tile_of_x(job_, begin, count, row)};
+    };
+    for (std::size_t lane = 0; lane < panel_width; lane += Vectors * lane_count)
+      streamed[cut_.height(0) - 1]({weights + lane},
+                                   count,
+                                   x(0),
+                                   {sums + lane},
+                                   begin > 0,
+                                   {ahead},
+                                   {kept ? kept + lane : nullptr});
+    const float* converted = room_;
+    if constexpr (!converts)
+      converted = weights;
+    for (std::size_t t = 1; t < cut_.count(); ++t)
+      for (std::size_t lane = 0; lane < panel_width; lane += Vectors * lane_count)
+        plain[cut_.height(t) - 1]({converted + lane},
+                                  count,
+                                  x(cut_.first(t)),
+                                  {sums + cut_.first(t) * panel_width + lane},
+                                  begin > 0,
+                                  {},
+                                  {});
+  }
+
+private:
+  const matmul_job& job_;
+  row_tiles cut_;
+  float* room_; ///< [block_columns][panel_width]
+};
+
+/// Panels of one tile of rows are walked from end to end, or in blocks where a tile takes several
+/// passes for the lanes of a panel.
+template <class Weight, std::size_t Vectors>
 void multiply_panels(const matmul_job& job, range panels, float* sums) {
   HWY_ALIGN float room[block_columns * panel_width];
+  const panel_block<Weight, Vectors> part(job, room);
+  const bool whole = job.x.rows <= tile_rows && Vectors * lane_count == panel_width;
+  const auto step = whole ? job.columns() : block_columns;
   const auto panel_sums = job.x.rows * panel_width;
+  const auto start = [&](std::size_t panel) {
+    return reinterpret_cast<const Weight*>(job.weights->panel(panel));
+  };
   for (auto group = panels.begin; group < panels.end; group += job.group_panels) {
     const auto end = std::min(group + job.group_panels, panels.end);
-    for (std::size_t begin = 0, block = 0; begin < job.columns(); begin += block_columns, ++block) {
-      const auto count = std::min(block_columns, job.columns() - begin);
+    for (std::size_t begin = 0; begin < job.columns(); begin += step)
       for (auto panel = group; panel < end; ++panel) {
-        const auto* weights = reinterpret_cast<const Weight*>(job.weights->panel(panel));
-        // The block after this one: of the next panel, or the next columns of the first panel.
-        const bool last = panel + 1 == end;
-        const auto* after = job.weights->panel(last ? group : panel + 1)
-                            + (last ? begin + block_columns : begin) * panel_width * sizeof(Weight);
-        multiply({block_weights(weights + begin * panel_width, count, room), panel_width},
-                 count,
-                 panel_width,
-                 {job.blocks + block * job.x.rows * block_stride, block_stride},
-                 job.x.rows,
-                 {sums + (panel - group) * panel_sums, panel_width},
-                 begin > 0,
-                 {after, count * panel_width * sizeof(Weight)});
+        // A single panel is read in the order of memory; otherwise the same columns of the next
+        // one follow, or the next columns of the first.
+        std::ptrdiff_t ahead = fetch_stream{}.ahead;
+        if (job.group_panels > 1)
+          ahead = panel + 1 < end
+                    ? reinterpret_cast<const std::byte*>(start(panel + 1))
+                        - reinterpret_cast<const std::byte*>(start(panel))
+                    : reinterpret_cast<const std::byte*>(start(group) + step * panel_width)
+                        - reinterpret_cast<const std::byte*>(start(panel));
+        part.multiply(start(panel),
+                      begin,
+                      std::min(step, job.columns() - begin),
+                      ahead,
+                      sums + (panel - group) * panel_sums);
       }
-    }
-    for (auto panel = group; panel < end; ++panel)
-      finish_panel(job, panel, sums + (panel - group) * panel_sums);
+    finish_panels(job, {group, end}, sums);
   }
 }
 
 template <class Weight>
 void multiply_share(const matmul_job& job, std::size_t thread, std::size_t threads) {
   const auto panels = split_part(job.weights->panels(), threads, thread);
-  if (job.x.rows > tile_rows) {
-    copy_blocks(job, split_part(job.x.rows, threads, thread));
-    job.on->barrier(threads);
-    const auto sums = std::min(job.group_panels, panels.size()) * job.x.rows * panel_width;
-    multiply_panels<Weight>(job, panels, job.on->each[thread].floats(sums));
+  if (panels.empty())
     return;
-  }
+  const auto kept = std::min(job.group_panels, panels.size());
+  float* sums = job.on->each[thread].floats(kept * job.x.rows * panel_width);
   constexpr auto panel_vectors = panel_width / lane_count;
   constexpr auto wide = std::min<std::size_t>(panel_vectors, lane_count == 16 ? 2 : 4);
   if (job.x.rows <= 2)
-    stream_panels<Weight, wide>(job, panels);
+    multiply_panels<Weight, wide>(job, panels, sums);
   else
-    stream_panels<Weight, tile_vectors>(job, panels);
+    multiply_panels<Weight, tile_vectors>(job, panels, sums);
 }
 
 /// One thread's share of a product.
 void matmul_share(const matmul_job& job, std::size_t thread, std::size_t threads) {
+  if (job.x.rows > 1) {
+    lay_side_by_side(job, thread, threads);
+    job.on->barrier(threads);
+  }
   switch (job.weights->held()) {
   case dtype::f32: return multiply_share<float>(job, thread, threads);
   case dtype::f16: return multiply_share<f16>(job, thread, threads);
   case dtype::bf16: return multiply_share<bf16>(job, thread, threads);
   }
-}
-
-/// Rows that one pass over the weights streams.
-std::size_t streamed_rows() {
-  return tile_rows;
 }
 
 } // namespace troupe::compute::cpu::HWY_NAMESPACE
@@ -164,7 +204,6 @@ HWY_AFTER_NAMESPACE();
 namespace troupe::compute::cpu {
 
 HWY_EXPORT(matmul_share);
-HWY_EXPORT(streamed_rows);
 
 namespace {
 
@@ -175,12 +214,15 @@ std::size_t second_level_cache() {
 
 /// Rows of x whose block of columns takes half of the second-level cache.
 std::size_t rows_at_once() {
-  const auto rows = second_level_cache() / 2 / (block_stride * sizeof(float));
+  const auto rows = second_level_cache() / 2 / (block_columns * sizeof(float));
   return std::clamp<std::size_t>(rows, 96, 960);
 }
 
-/// Panels whose sums for that many rows take a quarter of it.
-std::size_t panels_at_once(std::size_t rows) {
+/// One where all of x stays in the second-level cache: then weights are read in the order of
+/// memory. Otherwise panels whose sums take a quarter of it share each block of x.
+std::size_t panels_at_once(std::size_t rows, std::size_t columns) {
+  if (rows * columns * sizeof(float) <= second_level_cache() / 2)
+    return 1;
   const auto panels = second_level_cache() / 4 / (rows * panel_width * sizeof(float));
   return std::clamp<std::size_t>(panels, 4, 32);
 }
@@ -192,24 +234,25 @@ void matmul(execution& on,
             tensor x,
             std::span<const float> bias,
             tensor out,
-            bool accumulate) {
+            tensor added) {
   check(x.columns == weights.columns(), "matmul: x has the columns of the weight");
   check(out.columns == weights.rows() && out.rows == x.rows, "matmul: out is [x.rows, W.rows]");
   check(bias.empty() || bias.size() == weights.rows(), "matmul: a bias value for each output");
-  const auto streamed = HWY_DYNAMIC_DISPATCH(streamed_rows)();
-  const auto blocks = (x.columns + block_columns - 1) / block_columns;
+  check(!added.data || (added.columns == out.columns && added.rows == out.rows),
+        "matmul: what is added has the shape of out");
+  const auto part = [](tensor whole, std::size_t first, std::size_t rows) {
+    return tensor(whole.data ? whole.row(first) : nullptr, rows, whole.columns, whole.stride);
+  };
   for (std::size_t first = 0; first < x.rows; first += rows_at_once()) {
     const auto rows = std::min(rows_at_once(), x.rows - first);
     matmul_job job{.on = &on,
                    .weights = &weights,
-                   .x = {x.row(first), rows, x.columns, x.stride},
+                   .x = part(x, first, rows),
                    .bias = bias,
-                   .out = {out.row(first), rows, out.columns, out.stride},
-                   .accumulate = accumulate,
-                   .blocks = nullptr,
-                   .group_panels = panels_at_once(rows)};
-    if (rows > streamed)
-      job.blocks = on.shared.floats(blocks * rows * block_stride);
+                   .out = part(out, first, rows),
+                   .added = part(added, first, rows),
+                   .tiles = rows == 1 ? x.row(first) : on.shared.floats(rows * x.columns),
+                   .group_panels = panels_at_once(rows, x.columns)};
     on.run(rows * weights.rows() * weights.columns(), [&](std::size_t thread, std::size_t threads) {
       HWY_DYNAMIC_DISPATCH(matmul_share)(job, thread, threads);
     });

@@ -11,9 +11,6 @@ namespace troupe::compute::cpu {
 /// Input columns of a block: its 32 lanes of f32 weights (16 KiB) stay in the first-level cache
 /// beside a tile's rows of x.
 inline constexpr std::size_t block_columns = 128;
-/// Distance between the rows of a block of x; not a power of two, which would put all rows of a
-/// tile into one set of the first-level cache.
-inline constexpr std::size_t block_stride = block_columns + 16;
 
 /// What the threads of one product share.
 struct matmul_job {
@@ -22,8 +19,8 @@ struct matmul_job {
   tensor x;
   std::span<const float> bias;
   tensor out;
-  bool accumulate;
-  float* blocks;            ///< x as [block][row][block_stride], for many rows.
+  tensor added; ///< Without data: nothing is added.
+  float* tiles; ///< x by blocks of columns and tiles of rows, those of a tile side by side.
   std::size_t group_panels; ///< Panels whose sums are kept while the blocks of columns pass.
 
   std::size_t columns() const noexcept { return weights->columns(); }

@@ -18,7 +18,7 @@ void matmul(execution& on,
             tensor x,
             std::span<const float> bias,
             tensor out,
-            bool accumulate);
+            tensor added);
 
 /// Each group of `width` columns of each row is normalised by itself, with one weight of `width`.
 void rms_norm(

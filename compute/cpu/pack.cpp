@@ -1,5 +1,6 @@
-// Row-major source -> panels. A block of 32 rows by some columns is converted into a small buffer
-// in row order (the order in which the source is stored) and leaves it in panel order.
+// Row-major sources -> panels. A block of 32 rows by some columns is converted into a small buffer
+// in row order (the order in which a source is stored) and leaves it in panel order. A panel may
+// have rows of several sources.
 
 #include "compute/cpu/half.hpp"
 #include "compute/cpu/panels.hpp"
@@ -19,10 +20,29 @@ constexpr std::size_t block_columns = 64;
 constexpr auto nothing = std::numeric_limits<std::uint64_t>::max();
 
 struct pack_job {
-  const weight_source* source;
+  std::span<const weight_source> sources;
   const panel_matrix* made;
   std::atomic<std::uint64_t> too_large = nothing; ///< First element that does not fit, row-major.
 };
+
+/// A row of the weight in the source that has it.
+struct source_row {
+  const weight_source* source;
+  std::size_t row;
+
+  const std::byte* at(std::size_t column) const {
+    return source->data + (row * source->stride + column) * size_of(source->stored);
+  }
+};
+
+source_row find_row(std::span<const weight_source> sources, std::size_t row) {
+  for (const auto& source : sources) {
+    if (row < source.rows)
+      return {&source, row};
+    row -= source.rows;
+  }
+  return {nullptr, 0};
+}
 
 template <class Stored, class Held>
 bool convert(const std::byte* stored, std::size_t count, Held* held) {
@@ -56,21 +76,25 @@ void report(pack_job& job, const std::byte* stored, std::size_t count, std::uint
   }
 }
 
-template <class Stored, class Held>
+template <class Held>
 void pack_panel(pack_job& job, std::size_t panel) {
-  const auto& source = *job.source;
   const auto first_row = panel * panel_width;
-  const auto rows = std::min(panel_width, source.rows - first_row);
+  const auto columns = job.made->columns();
+  const auto rows = std::min(panel_width, job.made->rows() - first_row);
   auto* out = reinterpret_cast<Held*>(job.made->panel(panel));
+  source_row from[panel_width];
+  for (std::size_t row = 0; row < rows; ++row)
+    from[row] = find_row(job.sources, first_row + row);
   Held block[panel_width][block_columns] = {};
-  for (std::size_t begin = 0; begin < source.columns; begin += block_columns) {
-    const auto count = std::min(block_columns, source.columns - begin);
-    for (std::size_t row = 0; row < rows; ++row) {
-      const auto element = (first_row + row) * source.stride + begin;
-      const auto* stored = source.data + element * sizeof(Stored);
-      if (!convert<Stored>(stored, count, block[row]))
-        report<Stored, Held>(job, stored, count, (first_row + row) * source.columns + begin);
-    }
+  for (std::size_t begin = 0; begin < columns; begin += block_columns) {
+    const auto count = std::min(block_columns, columns - begin);
+    for (std::size_t row = 0; row < rows; ++row)
+      with_format(from[row].source->stored, [&](auto format) {
+        using stored = decltype(format);
+        const auto* at = from[row].at(begin);
+        if (!convert<stored>(at, count, block[row]))
+          report<stored, Held>(job, at, count, (first_row + row) * columns + begin);
+      });
     for (std::size_t column = 0; column < count; ++column)
       for (std::size_t row = 0; row < panel_width; ++row)
         out[(begin + column) * panel_width + row] = block[row][column];
@@ -78,39 +102,49 @@ void pack_panel(pack_job& job, std::size_t panel) {
 }
 
 void pack_share(pack_job& job, range panels) {
-  with_format(job.source->stored, [&](auto stored) {
-    with_format(job.made->held(), [&](auto held) {
-      for (auto panel = panels.begin; panel < panels.end; ++panel)
-        pack_panel<decltype(stored), decltype(held)>(job, panel);
-    });
+  with_format(job.made->held(), [&](auto held) {
+    for (auto panel = panels.begin; panel < panels.end; ++panel)
+      pack_panel<decltype(held)>(job, panel);
   });
+}
+
+error too_large(const pack_job& job, std::uint64_t element) {
+  const auto hold = job.made->held();
+  const auto where = find_row(job.sources, element / job.made->columns());
+  return {errc::invalid_model,
+          fmt::format("{}element [{}, {}] is too large to be held in {}: hold the weights in f32{}",
+                      where.source->name.empty() ? "" : where.source->name + ": ",
+                      where.row,
+                      element % job.made->columns(),
+                      to_string(hold),
+                      hold == dtype::f16 ? " or bf16" : "")};
 }
 
 } // namespace
 
 result<std::unique_ptr<panel_matrix>>
-pack_panels(execution& on, const weight_source& source, dtype hold) {
-  check(source.rows > 0 && source.columns > 0, "a weight has rows and columns");
-  check(source.stride >= source.columns, "rows of a weight do not overlap");
-  const auto padded_rows = (source.rows + panel_width - 1) / panel_width * panel_width;
-  auto memory = map_memory(padded_rows * source.columns * size_of(hold), "a packed weight");
+pack_panels(execution& on, std::span<const weight_source> sources, dtype hold) {
+  check(!sources.empty(), "a weight has a source");
+  const auto columns = sources.front().columns;
+  std::size_t rows = 0;
+  for (const auto& source : sources) {
+    check(source.rows > 0 && source.columns > 0, "a weight has rows and columns");
+    check(source.columns == columns, "sources of one weight have the same columns");
+    check(source.stride >= source.columns, "rows of a weight do not overlap");
+    rows += source.rows;
+  }
+  const auto padded_rows = (rows + panel_width - 1) / panel_width * panel_width;
+  auto memory = on.weights.take(padded_rows * columns * size_of(hold), "a packed weight");
   if (!memory)
     return memory.error();
-  auto made = std::make_unique<panel_matrix>(source.rows, source.columns, hold, std::move(*memory));
-  pack_job job{.source = &source, .made = made.get()};
-  on.run(padded_rows * source.columns, [&](std::size_t thread, std::size_t threads) {
+  auto made = std::make_unique<panel_matrix>(rows, columns, hold, std::move(*memory));
+  pack_job job{.sources = sources, .made = made.get()};
+  on.run(padded_rows * columns, [&](std::size_t thread, std::size_t threads) {
     // The split of matmul: the thread that packs a panel is the one that will read it.
     pack_share(job, split_part(made->panels(), threads, thread));
   });
-  const auto wrong = job.too_large.load();
-  if (wrong != nothing)
-    return error{errc::invalid_model,
-                 fmt::format("element [{}, {}] is too large to be held in {}: hold the weights in "
-                             "f32{}",
-                             wrong / source.columns,
-                             wrong % source.columns,
-                             to_string(hold),
-                             hold == dtype::f16 ? " or bf16" : "")};
+  if (const auto wrong = job.too_large.load(); wrong != nothing)
+    return too_large(job, wrong);
   return made;
 }
 

@@ -4,6 +4,10 @@
 // Every output element is the chain  sum = fma(x[k], w[k], sum)  over k = 0, 1, 2 ... from zero. A
 // chain may be interrupted after any k and resumed from memory: that does not change its bits, so
 // blocking over k, rows and lanes is free.
+//
+// A core computes faster than it waits: while a tile works, it asks for the memory that is needed
+// next, a line or two at each step. Many requests at once would fill the core's few slots for them
+// and hold up the tile's own reads.
 
 #if defined(TROUPE_COMPUTE_CPU_TILE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TROUPE_COMPUTE_CPU_TILE_INL
@@ -18,7 +22,6 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <utility>
 
 HWY_BEFORE_NAMESPACE();
@@ -68,24 +71,6 @@ HWY_INLINE vector load_weights(lanes d, const f16* from) {
 #endif
 }
 
-/// Asks for memory to be brought near, a cache line at a time.
-HWY_INLINE void fetch(const std::byte* from, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += 64)
-    __builtin_prefetch(from + i, 0, 3);
-}
-
-/// For a walk through memory: the second-level cache, which waits for more lines at once than the
-/// first, is filled far ahead, the first one just ahead. Measured: 1.5 times the rate of none.
-HWY_INLINE void fetch_stream(const std::byte* at, std::size_t bytes) {
-  constexpr std::size_t far_ahead = 8192;
-  constexpr std::size_t just_ahead = 1024;
-#pragma GCC unroll 4
-  for (std::size_t i = 0; i < bytes; i += 64) {
-    __builtin_prefetch(at + far_ahead + i, 0, 2);
-    __builtin_prefetch(at + just_ahead + i, 0, 3);
-  }
-}
-
 /// Rows of a matrix in memory, `stride` elements apart.
 template <class T>
 struct strided {
@@ -93,21 +78,78 @@ struct strided {
   std::size_t stride;
 
   T* row(std::size_t index) const { return data + index * stride; }
+};
 
-  strided at(std::size_t row_index, std::size_t column) const {
-    return {row(row_index) + column, stride};
+/// The same with a distance that the compiler knows: a tile then spends nothing on addresses. As
+/// the x of a tile it has element k of row r.
+template <class T, std::size_t Stride>
+struct regular {
+  T* data;
+
+  T* row(std::size_t index) const { return data + index * Stride; }
+
+  template <std::size_t Rows>
+  HWY_INLINE T& element(std::size_t r, std::size_t k) const {
+    return data[r * Stride + k];
+  }
+};
+
+/// x of a tile with its rows side by side: what a step reads lies in one line, what the next one
+/// reads behind it, whatever the distance of the rows was.
+struct side_by_side {
+  const float* data;
+
+  template <std::size_t Rows>
+  HWY_INLINE const float& element(std::size_t r, std::size_t k) const {
+    return data[k * Rows + r];
+  }
+};
+
+/// Memory to ask for during a tile: nothing.
+struct no_fetch {
+  template <std::size_t Bytes>
+  HWY_INLINE void beside(const std::byte*, std::size_t) const {}
+};
+
+/// What will be multiplied next, for the first-level cache, and what comes after that, for the
+/// second; `bytes` of both a step.
+struct fetch_coming {
+  const std::byte* next;
+  const std::byte* later;
+  std::size_t bytes;
+
+  template <std::size_t Bytes>
+  HWY_INLINE void beside(const std::byte*, std::size_t k) const {
+    for (std::size_t i = k * bytes; i < (k + 1) * bytes; i += 64) {
+      __builtin_prefetch(later + i, 0, 2);
+      __builtin_prefetch(next + i, 0, 3);
+    }
+  }
+};
+
+/// For weights that come from memory. The second-level cache, which waits for more lines at once
+/// than the first, is filled far ahead, from where the walk will be `ahead` of here; the first one
+/// just ahead. Measured: 1.5 times the rate of none.
+struct fetch_stream {
+  std::ptrdiff_t ahead = 8192;
+
+  template <std::size_t Bytes>
+  HWY_INLINE void beside(const std::byte* at, std::size_t) const {
+    constexpr std::size_t just_ahead = 1024;
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < Bytes; i += 64) {
+      __builtin_prefetch(at + ahead + i, 0, 2);
+      __builtin_prefetch(at + just_ahead + i, 0, 3);
+    }
   }
 };
 
 /// One tile: `count` steps of k for Rows rows of x and Vectors vectors of weights (row k of `w` has
-/// those of step k). Sums start at zero, or at what `sums` holds if `resume`. Streamed: the weights
-/// come from memory in this order, and are asked for ahead.
-template <class Weight, std::size_t Rows, std::size_t Vectors, bool Streamed>
-HWY_NOINLINE void tile(strided<const Weight> w,
-                       std::size_t count,
-                       strided<const float> x,
-                       strided<float> sums,
-                       bool resume) {
+/// those of step k). Sums start at zero, or at what `sums` holds if `resume`. Converted weights are
+/// left in `kept`, a row a step, unless that is null. W, S and K are rows of weights, sums and kept
+/// weights.
+template <std::size_t Rows, std::size_t Vectors, class W, class X, class S, class K, class Fetch>
+HWY_NOINLINE void tile(W w, std::size_t count, X x, S sums, bool resume, Fetch fetch, K kept) {
   const lanes d;
   vector sum[Rows][Vectors];
 #pragma GCC unroll 16
@@ -115,17 +157,22 @@ HWY_NOINLINE void tile(strided<const Weight> w,
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < Vectors; ++v)
       sum[r][v] = resume ? hn::LoadU(d, sums.row(r) + v * lane_count) : hn::Zero(d);
-  const Weight* HWY_RESTRICT step = w.data;
-  for (std::size_t k = 0; k < count; ++k, step += w.stride) {
-    if constexpr (Streamed)
-      fetch_stream(reinterpret_cast<const std::byte*>(step), Vectors * lane_count * sizeof(Weight));
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto* step = w.row(k);
+    fetch.template beside<Vectors * lane_count * sizeof(*step)>(
+      reinterpret_cast<const std::byte*>(step), k);
     vector weights[Vectors];
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < Vectors; ++v)
       weights[v] = load_weights(d, step + v * lane_count);
+    if (kept.data != nullptr) {
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < Vectors; ++v)
+        hn::StoreU(weights[v], d, kept.row(k) + v * lane_count);
+    }
 #pragma GCC unroll 16
     for (std::size_t r = 0; r < Rows; ++r) {
-      const auto value = hn::Set(d, x.row(r)[k]);
+      const auto value = hn::Set(d, x.template element<Rows>(r, k));
 #pragma GCC unroll 8
       for (std::size_t v = 0; v < Vectors; ++v)
         sum[r][v] = hn::MulAdd(value, weights[v], sum[r][v]);
@@ -138,43 +185,37 @@ HWY_NOINLINE void tile(strided<const Weight> w,
       hn::StoreU(sum[r][v], d, sums.row(r) + v * lane_count);
 }
 
-template <class Weight>
-using tile_function =
-  void (*)(strided<const Weight>, std::size_t, strided<const float>, strided<float>, bool);
-
 /// The tiles of 1 ... tile_rows rows; that of r rows is at r - 1.
-template <class Weight, std::size_t Vectors, bool Streamed>
-constexpr std::array<tile_function<Weight>, tile_rows> make_tiles() {
+template <std::size_t Vectors, class W, class X, class S, class K, class Fetch>
+constexpr auto make_tiles() {
+  using function = void (*)(W, std::size_t, X, S, bool, Fetch, K);
   return []<std::size_t... Row>(std::index_sequence<Row...>) {
-    return std::array<tile_function<Weight>, tile_rows>{
-      &tile<Weight, Row + 1, Vectors, Streamed>...};
+    return std::array<function, tile_rows>{&tile<Row + 1, Vectors, W, X, S, K, Fetch>...};
   }
   (std::make_index_sequence<tile_rows>());
 }
 
-/// A product of any number of rows and lanes out of tiles: sums[row][lane] for lanes rounded up to
-/// whole tiles, so w and sums have that much readable (and sums writable) room. Meanwhile `coming`,
-/// what will be needed next, is fetched, a part beside each tile of rows.
-HWY_INLINE void multiply(strided<const float> w,
-                         std::size_t count,
-                         std::size_t lane_total,
-                         strided<const float> x,
-                         std::size_t rows,
-                         strided<float> sums,
-                         bool resume,
-                         std::span<const std::byte> coming) {
-  static constexpr auto tiles = make_tiles<float, tile_vectors, false>();
-  const auto row_tiles = (rows + tile_rows - 1) / tile_rows;
-  const auto fetched = coming.size() / row_tiles;
-  for (std::size_t t = 0, first = 0; t < row_tiles; ++t) {
-    fetch(coming.data() + t * fetched, fetched);
-    // Tiles of nearly equal height: 13 rows are 7 + 6, not 12 + 1.
-    const auto height = rows / row_tiles + (t < rows % row_tiles ? 1 : 0);
-    for (std::size_t lane = 0; lane < lane_total; lane += tile_lanes)
-      tiles[height - 1](w.at(0, lane), count, x.at(first, 0), sums.at(first, lane), resume);
-    first += height;
+/// For tiles that keep no converted weights.
+struct nothing_kept {
+  static constexpr float* data = nullptr;
+
+  float* row(std::size_t) const { return nullptr; }
+};
+
+/// The cut of many rows into tiles of nearly equal height: 13 rows are 7 + 6, not 12 + 1.
+struct row_tiles {
+  std::size_t rows;
+
+  std::size_t count() const { return (rows + tile_rows - 1) / tile_rows; }
+
+  std::size_t height(std::size_t tile) const {
+    return rows / count() + (tile < rows % count() ? 1 : 0);
   }
-}
+
+  std::size_t first(std::size_t tile) const {
+    return tile * (rows / count()) + std::min(tile, rows % count());
+  }
+};
 
 } // namespace troupe::compute::cpu::HWY_NAMESPACE
 

@@ -12,8 +12,11 @@ map_kv_heads(const range& heads, const range& kv_heads, std::size_t share) {
   return map;
 }
 
-attention::attention(device& where, const decoder_spec& spec, projections linear)
-  : where_(&where), spec_(&spec), linear_(std::move(linear)) {}
+attention::attention(device& where,
+                     const decoder_spec& spec,
+                     column_parallel inputs,
+                     row_parallel output)
+  : where_(&where), spec_(&spec), inputs_(std::move(inputs)), output_(std::move(output)) {}
 
 result<attention> attention::load(shard_loader& loader,
                                   device& where,
@@ -24,23 +27,17 @@ result<attention> attention::load(shard_loader& loader,
                                   const range& kv_heads) {
   const auto queries = heads.size() * spec.shape.head_dim;
   const auto keys = kv_heads.size() * spec.shape.head_dim;
-  const auto column = [&](const char* name, std::size_t width) {
-    return column_parallel::load(loader, where, path + name, width, spec.input_bias);
-  };
-  auto query = column(".q_proj", queries);
-  if (!query)
-    return query.error();
-  auto key = column(".k_proj", keys);
-  if (!key)
-    return key.error();
-  auto value = column(".v_proj", keys);
-  if (!value)
-    return value.error();
+  auto inputs = column_parallel::load(
+    loader,
+    where,
+    {{path + ".q_proj", queries}, {path + ".k_proj", keys}, {path + ".v_proj", keys}},
+    spec.input_bias);
+  if (!inputs)
+    return inputs.error();
   auto output = row_parallel::load(loader, where, path + ".o_proj", queries, spec.output_bias);
   if (!output)
     return output.error();
-  attention made(
-    where, spec, {*std::move(query), *std::move(key), *std::move(value), *std::move(output)});
+  attention made(where, spec, *std::move(inputs), *std::move(output));
   if (spec.head_norm) {
     auto query_norm = norm::load(loader, where, path + ".q_norm", spec.norm_eps);
     if (!query_norm)
@@ -70,9 +67,7 @@ result<void> attention::forward(tensor x,
   const auto keys = scratch.keys(x.rows);
   const auto values = scratch.values(x.rows);
   const auto attended = scratch.attended(x.rows);
-  linear_.query.forward(x, queries);
-  linear_.key.forward(x, keys);
-  linear_.value.forward(x, values);
+  inputs_.forward(x, scratch.projected(x.rows));
   if (query_norm_) {
     query_norm_->forward_heads(queries);
     key_norm_->forward_heads(keys);
@@ -88,7 +83,7 @@ result<void> attention::forward(tensor x,
                             .window = window_,
                             .kv_head_of = kv_head_of_};
   where_->attention(cache, call, rows, queries, attended);
-  return linear_.output.forward(attended, residual, out, group);
+  return output_.forward(attended, residual, out, group);
 }
 
 } // namespace troupe::compute

@@ -49,18 +49,12 @@ public:
                        collective& group) const;
 
 private:
-  struct projections {
-    column_parallel query;
-    column_parallel key;
-    column_parallel value;
-    row_parallel output;
-  };
-
-  attention(device& where, const decoder_spec& spec, projections linear);
+  attention(device& where, const decoder_spec& spec, column_parallel inputs, row_parallel output);
 
   device* where_;
   const decoder_spec* spec_;
-  projections linear_;
+  column_parallel inputs_; // query, key, value
+  row_parallel output_;
   std::optional<norm> query_norm_;
   std::optional<norm> key_norm_;
   std::vector<std::uint32_t> kv_head_of_;

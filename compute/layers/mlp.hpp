@@ -29,11 +29,10 @@ public:
   forward(tensor x, tensor residual, tensor out, const workspace& scratch, collective& group) const;
 
 private:
-  mlp(device& where, column_parallel gate, column_parallel up, row_parallel down);
+  mlp(device& where, column_parallel gate_and_up, row_parallel down);
 
   device* where_;
-  column_parallel gate_;
-  column_parallel up_;
+  column_parallel gate_and_up_;
   row_parallel down_;
 };
 

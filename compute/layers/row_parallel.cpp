@@ -4,40 +4,33 @@
 
 namespace troupe::compute {
 
-row_parallel::row_parallel(device& where, std::unique_ptr<matrix> weight, device_vector bias)
-  : where_(&where), weight_(std::move(weight)), bias_(std::move(bias)) {}
-
 result<row_parallel> row_parallel::load(
   shard_loader& loader, device& where, const std::string& path, std::size_t width, bool bias) {
-  const auto held = loader.describe(path + ".weight").columns.size();
-  if (held != width)
+  const auto taken = loader.describe(path + ".weight").columns.size();
+  if (taken != width)
     return error{errc::contract_violation,
                  fmt::format("row-parallel layer '{}': the shard takes {} input features, the "
                              "rank's slice has {}",
                              path,
-                             held,
+                             taken,
                              width)};
-  auto weight = loader.packed(path + ".weight");
-  if (!weight)
-    return weight.error();
-  device_vector whole_bias;
-  if (bias) {
-    auto loaded = loader.vector(path + ".bias");
-    if (!loaded)
-      return loaded.error();
-    whole_bias = *std::move(loaded);
-  }
-  return row_parallel{where, *std::move(weight), std::move(whole_bias)};
+  auto held = linear::load(loader, {path}, bias);
+  if (!held)
+    return held.error();
+  return row_parallel{where, *std::move(held)};
 }
 
 result<void> row_parallel::forward(tensor x, tensor residual, tensor out, collective& group) const {
-  where_->matmul(*weight_, x, {}, out, false);
-  if (group.size() > 1) {
-    where_->synchronise();
-    if (auto summed = group.all_reduce_sum({out.data, out.rows * out.columns}); !summed)
-      return summed;
+  const auto bias = held_.bias.values();
+  if (group.size() == 1) { // The same sums in the same order, without passes of their own.
+    where_->matmul(*held_.weight, x, bias, out, residual);
+    return {};
   }
-  if (const auto bias = bias_.values(); !bias.empty()) {
+  where_->matmul(*held_.weight, x, {}, out, {});
+  where_->synchronise();
+  if (auto summed = group.all_reduce_sum({out.data, out.rows * out.columns}); !summed)
+    return summed;
+  if (!bias.empty()) {
     // A view whose rows are all the same row.
     const tensor repeated(const_cast<float*>(bias.data()), out.rows, out.columns, 0);
     where_->add(repeated, out);

@@ -7,11 +7,11 @@
 #include "compute/buffer.hpp"
 #include "compute/collective.hpp"
 #include "compute/device.hpp"
+#include "compute/layers/linear.hpp"
 #include "compute/weights/shard_loader.hpp"
 #include "config/result.hpp"
 
 #include <cstddef>
-#include <memory>
 #include <string>
 
 namespace troupe::compute {
@@ -24,7 +24,7 @@ public:
   load(shard_loader& loader, device& where, const std::string& path, std::size_t width, bool bias);
 
   /// Input features of this rank.
-  std::size_t width() const { return weight_->columns(); }
+  std::size_t width() const { return held_.weight->columns(); }
 
   /// out = residual + (sum over the group of x W^T) + bias. x: [rows, width()], this rank's slice;
   /// residual, out: [rows, out], different memory, out without gaps; the result is the same on
@@ -32,11 +32,10 @@ public:
   result<void> forward(tensor x, tensor residual, tensor out, collective& group) const;
 
 private:
-  row_parallel(device& where, std::unique_ptr<matrix> weight, device_vector bias);
+  row_parallel(device& where, linear held) : where_(&where), held_(std::move(held)) {}
 
   device* where_;
-  std::unique_ptr<matrix> weight_;
-  device_vector bias_; // [out] or empty
+  linear held_;
 };
 
 } // namespace troupe::compute

@@ -38,14 +38,14 @@ vocab_head::vocab_head(device& where, std::shared_ptr<const matrix> rows, std::s
 
 result<void> vocab_head::forward(tensor x, tensor logits, collective& group) {
   if (group.size() == 1) {
-    where_->matmul(*rows_, x, {}, logits, false);
+    where_->matmul(*rows_, x, {}, logits, {});
     return {};
   }
   auto memory = room(*where_, local_, x.rows * rows_->rows());
   if (!memory)
     return memory.error();
   const tensor local(*memory, x.rows, rows_->rows());
-  where_->matmul(*rows_, x, {}, local, false);
+  where_->matmul(*rows_, x, {}, local, {});
   where_->synchronise();
   return gather(local, logits, group);
 }

@@ -12,7 +12,7 @@ std::size_t padded(std::size_t floats) {
 
 std::array<std::size_t, workspace::tensors> workspace::widths() const {
   const auto& w = widths_;
-  return {w.hidden, w.hidden, w.hidden, w.queries, w.keys, w.keys, w.queries, w.ffn, w.ffn};
+  return {w.hidden, w.hidden, w.hidden, w.queries + 2 * w.keys, w.queries, 2 * w.ffn};
 }
 
 result<void> workspace::reserve(std::size_t rows) {

@@ -32,20 +32,30 @@ public:
 
   tensor normed(std::size_t rows) const { return view(2, rows); } ///< [rows, hidden].
 
-  tensor queries(std::size_t rows) const { return view(3, rows); }
+  /// Queries, keys and values side by side, as one product leaves them.
+  tensor projected(std::size_t rows) const { return view(3, rows); }
 
-  tensor keys(std::size_t rows) const { return view(4, rows); }
+  tensor queries(std::size_t rows) const { return projected(rows).slice(0, widths_.queries); }
 
-  tensor values(std::size_t rows) const { return view(5, rows); }
+  tensor keys(std::size_t rows) const {
+    return projected(rows).slice(widths_.queries, widths_.keys);
+  }
 
-  tensor attended(std::size_t rows) const { return view(6, rows); } ///< As wide as queries.
+  tensor values(std::size_t rows) const {
+    return projected(rows).slice(widths_.queries + widths_.keys, widths_.keys);
+  }
 
-  tensor gate(std::size_t rows) const { return view(7, rows); }
+  tensor attended(std::size_t rows) const { return view(4, rows); } ///< As wide as queries.
 
-  tensor up(std::size_t rows) const { return view(8, rows); }
+  /// Gate and up side by side.
+  tensor gated(std::size_t rows) const { return view(5, rows); }
+
+  tensor gate(std::size_t rows) const { return gated(rows).slice(0, widths_.ffn); }
+
+  tensor up(std::size_t rows) const { return gated(rows).slice(widths_.ffn, widths_.ffn); }
 
 private:
-  static constexpr std::size_t tensors = 9;
+  static constexpr std::size_t tensors = 6;
 
   std::array<std::size_t, tensors> widths() const;
   tensor view(std::size_t which, std::size_t rows) const;

@@ -30,23 +30,29 @@ result<shard_reader::part> shard_loader::take(const owned_tensor& owned) {
   return part;
 }
 
-void shard_loader::finish(const owned_tensor& owned, std::size_t held) {
+void shard_loader::finish(const owned_tensor& owned) {
   done_bytes_ += owned.stored_bytes;
-  held_bytes_ += held;
   if (progress_)
     progress_(done_bytes_, shard_.stored_bytes);
 }
 
-result<std::unique_ptr<matrix>> shard_loader::packed(std::string_view name) {
-  const auto& owned = describe(name);
-  auto part = take(owned);
-  if (!part)
-    return part.error();
-  auto made = where_.pack(part->source, hold_);
+result<std::unique_ptr<matrix>> shard_loader::packed(std::span<const std::string> names) {
+  std::vector<weight_source> sources;
+  for (const auto& name : names) {
+    auto part = take(describe(name));
+    if (!part)
+      return part.error();
+    sources.push_back(std::move(part->source));
+    sources.back().name = fmt::format("tensor '{}'", name);
+  }
+  auto made = where_.pack(sources, hold_);
   if (!made)
-    return with_context(fmt::format("tensor '{}'", name), made.error());
-  reader_.release(owned);
-  finish(owned, (*made)->bytes());
+    return made.error();
+  held_bytes_ += (*made)->bytes();
+  for (const auto& name : names) {
+    reader_.release(describe(name));
+    finish(describe(name));
+  }
   return made;
 }
 
@@ -58,20 +64,29 @@ result<std::unique_ptr<matrix>> shard_loader::table(std::string_view name) {
   auto made = where_.table(part->source);
   if (!made)
     return with_context(fmt::format("tensor '{}'", name), made.error());
-  finish(owned, (*made)->bytes());
+  held_bytes_ += (*made)->bytes();
+  finish(owned);
   return made;
 }
 
-result<device_vector> shard_loader::vector(std::string_view name) {
-  const auto& owned = describe(name);
-  auto part = take(owned);
-  if (!part)
-    return part.error();
-  auto memory = where_.allocate(owned.columns.size() * sizeof(float));
+result<device_vector> shard_loader::vector(std::span<const std::string> names) {
+  std::size_t elements = 0;
+  for (const auto& name : names)
+    elements += describe(name).columns.size();
+  auto memory = where_.allocate(elements * sizeof(float));
   if (!memory)
-    return with_context(fmt::format("tensor '{}'", name), memory.error());
-  convert_to_f32(part->source.data, owned.stored, memory->as<float>());
-  finish(owned, memory->size());
+    return with_context(fmt::format("tensor '{}'", names.front()), memory.error());
+  auto rest = memory->as<float>();
+  for (const auto& name : names) {
+    const auto& owned = describe(name);
+    auto part = take(owned);
+    if (!part)
+      return part.error();
+    convert_to_f32(part->source.data, owned.stored, rest.first(owned.columns.size()));
+    rest = rest.subspan(owned.columns.size());
+    finish(owned);
+  }
+  held_bytes_ += memory->size();
   return device_vector{*std::move(memory)};
 }
 

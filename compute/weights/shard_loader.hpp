@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace troupe::compute {
 
@@ -43,21 +44,30 @@ public:
   /// What the shard owns of the tensor called `name`; check() when it owns nothing of it.
   const owned_tensor& describe(std::string_view name) const;
 
-  /// For matmul. The source's memory is given back.
-  result<std::unique_ptr<matrix>> packed(std::string_view name);
+  /// For matmul: one matrix with the rows of all of them, one after the other. The sources' memory
+  /// is given back.
+  result<std::unique_ptr<matrix>> packed(std::span<const std::string> names);
+
+  result<std::unique_ptr<matrix>> packed(std::string_view name) {
+    return packed(std::vector{std::string(name)});
+  }
 
   /// For lookups only; stays where it is stored.
   result<std::unique_ptr<matrix>> table(std::string_view name);
 
-  /// A vector, converted to f32.
-  result<device_vector> vector(std::string_view name);
+  /// Vectors one after the other, converted to f32.
+  result<device_vector> vector(std::span<const std::string> names);
+
+  result<device_vector> vector(std::string_view name) {
+    return vector(std::vector{std::string(name)});
+  }
 
   /// What has been read so far.
   load_report report() const;
 
 private:
   result<shard_reader::part> take(const owned_tensor& owned);
-  void finish(const owned_tensor& owned, std::size_t held);
+  void finish(const owned_tensor& owned);
 
   const shard_description& shard_;
   dtype hold_;

@@ -115,7 +115,7 @@ void bench_matmul(const bench& b, dtype held, std::size_t rows, std::size_t colu
             m <= 16 ? bound::read : bound::multiply,
             of,
             [&] {
-              b.on.matmul(*weights[next], {x.data(), m, columns}, {}, {out.data(), m, rows}, false);
+              b.on.matmul(*weights[next], {x.data(), m, columns}, {}, {out.data(), m, rows}, {});
               next = (next + 1) % weights.size();
             });
   }

@@ -25,7 +25,7 @@ std::vector<float> product(device& on,
             {x.data(), m, weights.columns()},
             bias,
             {out.data(), m, weights.rows()},
-            !add_to.empty());
+            add_to.empty() ? tensor{} : tensor{out.data(), m, weights.rows()});
   return out;
 }
 
@@ -119,13 +119,68 @@ BOOST_AUTO_TEST_CASE(G04_many_rows_pass_the_cache_in_several_parts_with_the_same
     BOOST_TEST(same_bits(row_of(together, 40, r), product(*on, *packed, row_of(x, 48, r))));
 }
 
+BOOST_AUTO_TEST_CASE(G04_rows_that_fill_the_cache_have_the_same_bits) {
+  // More of x than any second-level cache holds: panels share its blocks of columns.
+  const std::size_t rows = 200, columns = 6000, m = 500;
+  const stored_weight weight(dtype::bf16, rows, columns, 25);
+  const auto x = random_floats(m * columns, 26);
+  for (std::size_t threads : {1, 2}) {
+    auto on = make_cpu(threads);
+    const auto packed = pack(*on, weight, dtype::bf16);
+    const auto together = product(*on, *packed, x);
+    for (std::size_t r = 0; r < m; r += 83)
+      BOOST_TEST(same_bits(row_of(together, rows, r), product(*on, *packed, row_of(x, columns, r))),
+                 "row " << r << ", " << threads << " threads");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(several_sources_make_one_weight_with_the_bits_of_each_alone) {
+  // Heights that are no multiple of a panel, and each source stored in its own way.
+  auto on = make_cpu(2);
+  const std::vector<stored_weight> parts{
+    {dtype::bf16, 45, 300, 27}, {dtype::f32, 1, 300, 28, 4}, {dtype::f16, 70, 300, 29}};
+  std::vector<weight_source> sources;
+  for (const auto& part : parts)
+    sources.push_back(part.source());
+  auto made = on->pack(sources, dtype::f32);
+  BOOST_REQUIRE(made);
+  BOOST_TEST((*made)->rows() == 116u);
+  for (std::size_t m : {1, 5, 40}) {
+    const auto x = random_floats(m * 300, 30);
+    const auto found = product(*on, **made, x);
+    std::vector<float> expected;
+    std::vector<std::vector<float>> alone;
+    for (const auto& part : parts)
+      alone.push_back(product(*on, *pack(*on, part, dtype::f32), x));
+    for (std::size_t r = 0; r < m; ++r)
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const auto row = row_of(alone[i], parts[i].rows, r);
+        expected.insert(expected.end(), row.begin(), row.end());
+      }
+    BOOST_TEST(same_bits(found, expected), "m " << m);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(G01_a_value_that_does_not_fit_is_named_with_its_source) {
+  auto on = make_cpu();
+  const stored_weight first(dtype::bf16, 45, 30, 31);
+  stored_weight second(dtype::bf16, 50, 30, 32);
+  second.set(7, 21, 1e5f);
+  std::vector<weight_source> sources{first.source(), second.source()};
+  sources[0].name = "tensor 'a'";
+  sources[1].name = "tensor 'b'";
+  const auto made = on->pack(sources, dtype::f16);
+  BOOST_REQUIRE(!made);
+  BOOST_TEST(made.error().what.find("tensor 'b': element [7, 21]") == 0, made.error().what);
+}
+
 BOOST_DATA_TEST_CASE(G07_G11_matmul_has_the_same_bits_on_any_threads_and_instruction_set,
                      data::make({dtype::f32, dtype::f16, dtype::bf16}),
                      type) {
   const std::size_t rows = 333, columns = 520;
   const stored_weight weight(type, rows, columns, 9, 3);
   const auto x = random_floats(100 * columns, 10);
-  for (std::size_t m : {1, 3, 8, 13, 100}) {
+  for (std::size_t m : {1, 3, 8, 13, 25, 100}) {
     const std::vector<float> some(x.begin(), x.begin() + m * columns);
     std::vector<float> first;
     for (const auto& name : fused_instruction_sets()) {
@@ -184,7 +239,7 @@ BOOST_AUTO_TEST_CASE(matmul_writes_nothing_beside_its_columns) {
   for (std::size_t m : {1, 3, 30}) {
     auto x = random_floats(m * 60, 18);
     std::vector<float> out(m * 45, 7.0f);
-    on->matmul(*packed, {x.data(), m, 50, 60}, {}, {out.data() + 4, m, 37, 45}, false);
+    on->matmul(*packed, {x.data(), m, 50, 60}, {}, {out.data() + 4, m, 37, 45}, {});
     for (std::size_t r = 0; r < m; ++r)
       for (std::size_t i = 0; i < 45; ++i)
         BOOST_TEST(((i < 4 || i >= 41) == (out[r * 45 + i] == 7.0f)));

@@ -180,11 +180,11 @@ BOOST_AUTO_TEST_CASE(rule_63_a_column_parallel_layer_checks_its_width) {
   const auto source = files.open();
   rank_loader rank(*source, 1, 2);
   const auto path = "model.layers.0.mlp.gate_proj";
-  const auto wrong = column_parallel::load(rank.loader, *rank.where, path, 96, false);
+  const auto wrong = column_parallel::load(rank.loader, *rank.where, {{path, 96}}, false);
   BOOST_REQUIRE(!wrong);
   BOOST_TEST((wrong.error().code == errc::contract_violation));
   BOOST_TEST(says(wrong.error().what, "the shard holds 48 output features, the rank owns 96"));
-  const auto right = column_parallel::load(rank.loader, *rank.where, path, 48, false);
+  const auto right = column_parallel::load(rank.loader, *rank.where, {{path, 48}}, false);
   BOOST_REQUIRE(right);
   BOOST_TEST(right->width() == 48u);
 }
