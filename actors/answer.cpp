@@ -22,6 +22,8 @@ text_piece answer::take(const committed_token& given) {
   if (with_digests_)
     piece.digests.push_back(given.digest);
   piece.text = stops_.push(stream_.push(given.token)).text;
+  if (keeps_pieces_)
+    pieces_.push_back(piece);
   return piece;
 }
 

@@ -19,9 +19,10 @@ public:
          compute::text_stream stream,
          compute::stop_strings stops,
          std::size_t prompt_tokens,
-         bool with_digests)
+         bool with_digests,
+         bool keeps_pieces = false)
     : id_(id), client_(std::move(client)), stream_(std::move(stream)), stops_(std::move(stops)),
-      prompt_tokens_(prompt_tokens), with_digests_(with_digests) {}
+      prompt_tokens_(prompt_tokens), with_digests_(with_digests), keeps_pieces_(keeps_pieces) {}
 
   /// Takes a committed token; the piece to send. `stopped()` tells whether a stop string was met.
   text_piece take(const committed_token& given);
@@ -33,7 +34,13 @@ public:
 
   request_end end(finish_reason reason, errc code, std::string what) const;
 
+  /// Nobody, after a restart of the head, until somebody asks for the stream.
   const client_actor& client() const { return client_; }
+
+  void give_to(client_actor client) { client_ = std::move(client); }
+
+  /// All pieces so far, where they are kept.
+  const std::vector<text_piece>& pieces() const { return pieces_; }
 
   clock::time_point submitted() const { return submitted_; }
 
@@ -49,6 +56,8 @@ private:
   compute::stop_strings stops_;
   std::size_t prompt_tokens_;
   bool with_digests_;
+  bool keeps_pieces_;
+  std::vector<text_piece> pieces_;
   std::uint32_t tokens_ = 0;
   int resumes_ = 0;
   clock::time_point submitted_ = clock::now();

@@ -42,6 +42,24 @@ std::vector<request_id> answer_gathering::running() const {
   return found;
 }
 
+std::vector<answer_gathering::open_stream> answer_gathering::streams() const {
+  std::vector<open_stream> found;
+  for (const auto& [request, index] : index_of_)
+    if (answers_[index].finish.empty())
+      found.push_back(
+        {first_ask_ + index, request, static_cast<std::uint32_t>(answers_[index].tokens.size())});
+  return found;
+}
+
+void answer_gathering::end_unaccepted(const error& why) {
+  std::vector<bool> accepted(answers_.size(), false);
+  for (const auto& [request, index] : index_of_)
+    accepted[index] = true;
+  for (std::size_t index = 0; index < answers_.size(); ++index)
+    if (!accepted[index])
+      end(index, why, "error");
+}
+
 void answer_gathering::end_all(const error& why, const std::string& finish) {
   for (std::size_t index = 0; index < answers_.size(); ++index)
     end(index, why, finish);
@@ -72,6 +90,8 @@ void answer_gathering::add(std::size_t index, const text_piece& piece) {
   auto& answer = answers_[index];
   if (!answer.finish.empty())
     return;
+  if (piece.first < answer.tokens.size())
+    return; // once more: a stream was attached again while its former pieces were on their way
   if (piece.first != answer.tokens.size())
     return end(index,
                {errc::contract_violation,

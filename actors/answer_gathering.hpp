@@ -65,6 +65,18 @@ public:
   /// Requests that were accepted and have not ended.
   std::vector<request_id> running() const;
 
+  /// A request that runs, and how far its answer is known here.
+  struct open_stream {
+    std::uint64_t ask = 0;
+    request_id request{};
+    std::uint32_t tokens = 0;
+  };
+
+  std::vector<open_stream> streams() const;
+
+  /// What was asked for and never accepted ends with this.
+  void end_unaccepted(const error& why);
+
   /// Whatever is open ends with this.
   void end_all(const error& why, const std::string& finish);
 

@@ -12,6 +12,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace troupe::actors {
@@ -23,6 +24,9 @@ using std::chrono::milliseconds;
 
 // How often a wait looks at the caller's wish to cancel.
 constexpr milliseconds cancel_period{50};
+
+// How often a head that went away is looked for.
+constexpr milliseconds reconnect_period{100};
 
 // From the actor's thread to the caller's.
 class event_queue {
@@ -87,6 +91,13 @@ caf::behavior listen(caf::event_based_actor* self,
                 heard->push(request_refused{ask, from_caf(self->system(), why)});
               });
     },
+    [=](std::uint64_t ask, stream_attach which) {
+      self->request(door, caf::infinite, which, caf::actor_cast<caf::strong_actor_ptr>(self))
+        .then([](request_id) {},
+              [=](caf::error& why) {
+                heard->push(request_refused{ask, from_caf(self->system(), why)});
+              });
+    },
     [=](request_cancel which) { self->send(door, which); },
     [=](cluster_stop& wish) { self->send(door, std::move(wish)); },
     [=](text_piece& piece) { heard->push(std::move(piece)); },
@@ -106,14 +117,39 @@ generate_request to_message(const text_request& wish) {
   return made;
 }
 
+/// The way to a head.
+struct connection {
+  std::unique_ptr<control_plane> control;
+  gateway_actor door;
+  std::string where; ///< For people.
+};
+
+result<connection> connect_to_head(const cluster_settings& settings,
+                                   const std::filesystem::path& folder,
+                                   milliseconds deadline) {
+  const auto& head = settings.nodes[settings.head_index()];
+  auto port = static_cast<std::uint16_t>(head.port);
+  if (port == 0) {
+    const auto known = read_control(folder);
+    if (!known)
+      return known.error().code == errc::not_found ? error{errc::unreachable, known.error().what}
+                                                   : known.error();
+    port = known->port;
+  }
+  auto control = control_plane::start(settings);
+  if (!control)
+    return control.error();
+  auto door = (*control)->connect(head.advertise, port, deadline);
+  if (!door)
+    return with_context(fmt::format("head {}", head.name), door.error());
+  return connection{std::move(*control), *door, fmt::format("{} port {}", head.advertise, port)};
+}
+
 class remote_client final : public cluster_client {
 public:
-  remote_client(std::unique_ptr<control_plane> control,
-                const gateway_actor& door,
-                std::string where,
-                const cluster_settings& settings)
-    : control_(std::move(control)), where_(std::move(where)), deadlines_(settings.deadlines) {
-    listener_ = control_->system().spawn(listen, heard_, door);
+  remote_client(connection found, const cluster_settings& settings, std::filesystem::path folder)
+    : settings_(settings), folder_(std::move(folder)), deadlines_(settings.deadlines) {
+    use(std::move(found));
   }
 
   ~remote_client() override { caf::anon_send_exit(listener_, caf::exit_reason::user_shutdown); }
@@ -175,16 +211,54 @@ public:
   }
 
 private:
+  void use(connection found) {
+    if (listener_)
+      caf::anon_send_exit(listener_, caf::exit_reason::user_shutdown);
+    heard_ = std::make_shared<event_queue>();
+    control_ = std::move(found.control);
+    where_ = std::move(found.where);
+    listener_ = control_->system().spawn(listen, heard_, found.door);
+    gone_.reset();
+  }
+
+  /// Where the cluster keeps a journal, its head comes back and knows the requests.
+  bool find_head_again(const std::atomic<bool>& cancel) {
+    const auto give_up = clock::now() + milliseconds(deadlines_.join_ms);
+    while (!settings_.recovery.journal.empty() && !cancel && clock::now() < give_up) {
+      auto found = connect_to_head(settings_, folder_, milliseconds(deadlines_.connect_ms));
+      if (found) {
+        use(std::move(*found));
+        return true;
+      }
+      std::this_thread::sleep_for(reconnect_period);
+    }
+    return false;
+  }
+
+  /// The head is gone: streams go on where they were if it comes back, and end otherwise.
+  void go_on_with(answer_gathering& answers, const std::atomic<bool>& cancel) {
+    const auto why = *gone_;
+    answers.end_unaccepted(why);
+    if (answers.open() == 0)
+      return;
+    if (!find_head_again(cancel))
+      return answers.end_all(why, "error");
+    for (const auto& stream : answers.streams())
+      caf::anon_send(listener_, stream.ask, stream_attach{stream.request, stream.tokens});
+  }
+
   bool note_down(const client_event& what) {
     if (std::holds_alternative<head_down>(what))
       gone_ = error{errc::unreachable, fmt::format("the head at {} went away", where_)};
     return gone_.has_value();
   }
 
+  cluster_settings settings_;
+  std::filesystem::path folder_;
   std::unique_ptr<control_plane> control_;
   std::string where_;
   deadline_settings deadlines_;
-  std::shared_ptr<event_queue> heard_ = std::make_shared<event_queue>();
+  std::shared_ptr<event_queue> heard_;
   caf::actor listener_;
   std::uint64_t next_ask_ = 1;
   std::optional<error> gone_; // Set once the head went away.
@@ -208,7 +282,7 @@ result<std::vector<text_answer>> remote_client::generate(const std::vector<text_
     if (what) {
       last_word = clock::now();
       if (note_down(*what))
-        answers.end_all(*gone_, "error");
+        go_on_with(answers, cancel);
       else
         answers.hear(*what);
     }
@@ -236,23 +310,10 @@ result<std::vector<text_answer>> remote_client::generate(const std::vector<text_
 result<std::unique_ptr<cluster_client>> cluster_client::connect(const cluster_settings& settings,
                                                                 const std::filesystem::path& folder,
                                                                 milliseconds deadline) {
-  const auto& head = settings.nodes[settings.head_index()];
-  auto port = static_cast<std::uint16_t>(head.port);
-  if (port == 0) {
-    const auto known = read_control(folder);
-    if (!known)
-      return known.error().code == errc::not_found ? error{errc::unreachable, known.error().what}
-                                                   : known.error();
-    port = known->port;
-  }
-  auto control = control_plane::start(settings);
-  if (!control)
-    return control.error();
-  auto door = (*control)->connect(head.advertise, port, deadline);
-  if (!door)
-    return with_context(fmt::format("head {}", head.name), door.error());
-  return std::unique_ptr<cluster_client>(new remote_client(
-    std::move(*control), *door, fmt::format("{} port {}", head.advertise, port), settings));
+  auto found = connect_to_head(settings, folder, deadline);
+  if (!found)
+    return found.error();
+  return std::unique_ptr<cluster_client>(new remote_client(std::move(*found), settings, folder));
 }
 
 } // namespace troupe::actors

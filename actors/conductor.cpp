@@ -52,6 +52,8 @@ void conductor_state::start(self_pointer actor, conductor_setup given) {
     self_->send(conductor_actor{self_}, tick{});
   });
   self_->set_down_handler([this](const caf::down_msg& down) { client_left(down.source); });
+  paused_since_ = clock::now();
+  restore();
   show();
 }
 
@@ -246,6 +248,8 @@ void conductor_state::commit(const step_output& output) {
   step_times_.erase(output.step);
   // The next step goes out before the text does: the ranks are waiting, the client is not.
   send_steps();
+  if (setup_.journal)
+    note(setup_.journal->append(*given)); // before anybody can have read it
   for (const auto& token : *given)
     publish(token);
   send_steps();
@@ -320,10 +324,12 @@ void conductor_state::end_epoch(const std::string& reason) {
     [this](result<transport::transport*> made) { take_new_wires(std::move(made)); });
 }
 
-void conductor_state::stop(const std::string& why) {
+void conductor_state::stop(const node_stop& order) {
+  if (order.failure != node_stop::no_failure)
+    setup_.journal.reset(); // what runs has not ended: it goes on when the head is started again
   until_ = clock::now() + setup_.drain_deadline;
   if (phase_ == conductor_phase::stopped || answers_.empty())
-    leave(why);
+    leave(order.reason);
 }
 
 void conductor_state::leave(const std::string& why) {
@@ -360,6 +366,9 @@ conductor_actor::behavior_type conductor(conductor_state::self_pointer self) {
     [&my](const generate_request& m, const caf::strong_actor_ptr& client) {
       return my.take(m, client);
     },
+    [&my](const stream_attach& m, const caf::strong_actor_ptr& client) {
+      return my.take(m, client);
+    },
     [&my](const request_cancel& m) { my.cancel(m.request, "withdrawn by the client"); },
     [&my](const step_output& m) { my.step(input::step_output, m.epoch, [&] { my.commit(m); }); },
     [&my](const peer_down& m) {
@@ -367,7 +376,7 @@ conductor_actor::behavior_type conductor(conductor_state::self_pointer self) {
     },
     [&my](const fence& m) { my.step(input::fence, m.epoch, [&] { my.end_epoch(m.reason); }); },
     [&my](const tick&) { my.look(); },
-    [&my](const node_stop& m) { my.step(input::stop, std::nullopt, [&] { my.stop(m.reason); }); },
+    [&my](const node_stop& m) { my.step(input::stop, std::nullopt, [&] { my.stop(m); }); },
   };
 }
 

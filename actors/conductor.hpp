@@ -4,11 +4,15 @@
 // on the head.
 
 #include "actors/board.hpp"
+#include "actors/journal.hpp"
 #include "actors/messages.hpp"
 #include "actors/neighbours.hpp"
+#include "actors/plan.hpp"
 #include "actors/reactor.hpp"
 #include "actors/schedule.hpp"
+#include "compute/model.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
+#include "config/settings.hpp"
 
 #include <chrono>
 #include <memory>
@@ -39,7 +43,8 @@ struct conductor_setup {
   std::vector<token_id> end_tokens;
   std::size_t vocabulary = 0; ///< Of the model: ids in prompts lie below it.
   std::shared_ptr<const compute::tokenizer> words;
-  bool one_step_a_stage = true;      ///< As many steps in flight as there are stages.
+  bool one_step_a_stage = true;             ///< As many steps in flight as there are stages.
+  std::shared_ptr<actors::journal> journal; ///< Null: none is kept.
   std::string remedy;                ///< Added to the news that a value of a request is not finite.
   std::size_t max_prompt_tokens = 0; ///< 0: what the context holds.
   std::size_t max_new_tokens = 0;    ///< 0: what the context holds.
@@ -54,6 +59,13 @@ struct conductor_setup {
   reactor* home = nullptr;
   director_actor director; ///< Hears rank_joined (with conductor_rank) and rank_fault.
 };
+
+/// What follows from settings, plan and model; opens the journal. The rest is the process's to fill
+/// in. Errors: those of journal::open.
+result<conductor_setup> prepare_conductor(const cluster_settings& settings,
+                                          const cluster_plan& plan,
+                                          const compute::model& model,
+                                          std::shared_ptr<const compute::tokenizer> words);
 
 /// The "rank" that the conductor uses in rank_joined and rank_fault.
 inline constexpr rank_id conductor_rank = static_cast<rank_id>(transport::conductor_key);

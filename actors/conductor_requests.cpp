@@ -10,6 +10,34 @@
 
 namespace troupe::actors {
 
+sequence_wish conductor_state::make_wish(request_id id, const generate_request& wish) const {
+  sequence_wish made;
+  made.id = id;
+  made.prompt = wish.tokens;
+  made.max_tokens = wish.max_tokens;
+  made.sampling = wish.sampling;
+  made.with_digests = wish.with_digests;
+  if (!wish.ignore_end)
+    made.end_tokens = setup_.end_tokens;
+  return made;
+}
+
+result<answer> conductor_state::make_answer(request_id id,
+                                            const generate_request& wish,
+                                            client_actor client) const {
+  auto stops = compute::stop_strings::make(wish.stop);
+  if (!stops)
+    return stops.error();
+  const bool keeps_pieces = setup_.journal != nullptr;
+  return answer{id,
+                std::move(client),
+                compute::text_stream{*setup_.words, true, wish.tokens},
+                std::move(*stops),
+                wish.tokens.size(),
+                wish.with_digests,
+                keeps_pieces};
+}
+
 result<request_id> conductor_state::submit(const generate_request& wish,
                                            const caf::strong_actor_ptr& client) {
   if (phase_ != conductor_phase::serving)
@@ -34,28 +62,16 @@ result<request_id> conductor_state::submit(const generate_request& wish,
                  fmt::format("{} new tokens were asked for, {} are allowed (limits.max_new_tokens)",
                              wish.max_tokens,
                              setup_.max_new_tokens)};
-  auto stops = compute::stop_strings::make(wish.stop);
-  if (!stops)
-    return stops.error();
   const auto id = static_cast<request_id>(next_request_);
-  sequence_wish made;
-  made.id = id;
-  made.prompt = wish.tokens;
-  made.max_tokens = wish.max_tokens;
-  made.sampling = wish.sampling;
-  made.with_digests = wish.with_digests;
-  if (!wish.ignore_end)
-    made.end_tokens = setup_.end_tokens;
-  if (auto queued = schedule_->submit(std::move(made)); !queued)
+  auto made = make_answer(id, wish, caf::actor_cast<client_actor>(client));
+  if (!made)
+    return made.error();
+  if (auto queued = schedule_->submit(make_wish(id, wish)); !queued)
     return queued.error();
   ++next_request_;
-  answers_.emplace(id,
-                   answer{id,
-                          caf::actor_cast<client_actor>(client),
-                          compute::text_stream{*setup_.words, true, wish.tokens},
-                          std::move(*stops),
-                          wish.tokens.size(),
-                          wish.with_digests});
+  answers_.emplace(id, std::move(*made));
+  if (setup_.journal)
+    note(setup_.journal->begin(id, wish));
   self_->monitor(client);
   log::debug("request {} comes with {} tokens and wants {} at most",
              number(id),
@@ -87,7 +103,7 @@ void conductor_state::cancel(request_id id, std::string why) {
 void conductor_state::client_left(const caf::actor_addr& who) {
   std::vector<request_id> orphans;
   for (const auto& [id, one] : answers_)
-    if (one.client().address() == who)
+    if (one.client() && one.client().address() == who)
       orphans.push_back(id);
   for (const auto id : orphans)
     cancel(id, "the client went away");
@@ -106,13 +122,15 @@ void conductor_state::publish(const committed_token& given) {
     return;
   }
   rank_board::add(setup_.board->answer_tokens, 1);
-  self_->send(one.client(), one.take(given));
+  auto piece = one.take(given);
+  if (one.client())
+    self_->send(one.client(), std::move(piece));
   if (one.stopped()) {
     schedule_->cancel(given.id);
     finish(given.id, finish_reason::end);
   } else if (given.ended != sequence_end::none) {
     auto rest = one.rest();
-    if (!rest.text.empty())
+    if (!rest.text.empty() && one.client())
       self_->send(one.client(), std::move(rest));
     finish(given.id,
            given.ended == sequence_end::length ? finish_reason::length : finish_reason::end);
@@ -134,9 +152,13 @@ void conductor_state::finish(request_id id, finish_reason reason, errc code, std
              told.answer_tokens,
              told.total_us,
              told.what);
-  self_->send(found->second.client(), told);
+  if (setup_.journal)
+    note(setup_.journal->end(told));
   const auto client = found->second.client();
   answers_.erase(found);
+  if (!client)
+    return;
+  self_->send(client, told);
   const bool more = std::any_of(answers_.begin(), answers_.end(), [&](const auto& entry) {
     return entry.second.client() == client;
   });

@@ -47,12 +47,13 @@ public:
   void join(const epoch_plan& plan);
   void serve();
   caf::result<request_id> take(const generate_request& wish, const caf::strong_actor_ptr& client);
+  caf::result<request_id> take(const stream_attach& which, const caf::strong_actor_ptr& client);
   void cancel(request_id id, std::string why);
   void client_left(const caf::actor_addr& who);
   void commit(const step_output& output);
   void lose_peer(const peer_down& message);
   void end_epoch(const std::string& reason);
-  void stop(const std::string& why);
+  void stop(const node_stop& order);
   void look();
 
 private:
@@ -69,6 +70,13 @@ private:
   void give_up(conductor_input input, const error& why);
   void leave(const std::string& why);
   void show();
+  void note(const result<void>& written);
+  void restore();
+  void take_up(const journal_entry& entry);
+  result<request_id> find_stream(const stream_attach& which, const client_actor& client);
+  sequence_wish make_wish(request_id id, const generate_request& wish) const;
+  result<answer>
+  make_answer(request_id id, const generate_request& wish, client_actor client) const;
   result<request_id> submit(const generate_request& wish, const caf::strong_actor_ptr& client);
 
   using clock = std::chrono::steady_clock;

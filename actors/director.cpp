@@ -288,9 +288,10 @@ void director_state::fail(const error& why) {
   failed_ = true;
   failure_ = why;
   reason_ = why.what;
+  const node_stop order{why.what, static_cast<std::uint8_t>(why.code)};
   self_->send(setup_.conductor->handle, fence{epoch_, why.what});
-  self_->send(setup_.conductor->handle, node_stop{why.what});
-  end_nodes({why.what, static_cast<std::uint8_t>(why.code)});
+  self_->send(setup_.conductor->handle, order);
+  end_nodes(order);
 }
 
 void director_state::end_nodes(const node_stop& order) {

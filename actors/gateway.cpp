@@ -40,6 +40,9 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
       }
       return self->delegate(self->state.conductor, std::move(ready), client);
     },
+    [self](const stream_attach& which, const caf::strong_actor_ptr& client) {
+      return self->delegate(self->state.conductor, which, client);
+    },
     [self](const request_cancel& which) { self->send(self->state.conductor, which); },
     [self](const status_query& query) { return self->delegate(self->state.director, query); },
     [self](const node_drain& which) { return self->delegate(self->state.director, which); },

@@ -36,6 +36,7 @@ using conductor_actor = caf::typed_actor<
   reacts_to<epoch_plan>,  // serve with these ranks
   reacts_to<peers_heard>, // they are all connected
   caf::replies_to<generate_request, caf::strong_actor_ptr>::with<request_id>, // queue a request
+  caf::replies_to<stream_attach, caf::strong_actor_ptr>::with<request_id>,    // go on with one
   reacts_to<request_cancel>,                                                  // forget one
   reacts_to<step_output>,                                                     // a step is committed
   reacts_to<peer_down>,  // a rank's wires are gone
@@ -72,6 +73,7 @@ using director_actor =
 using gateway_actor =
   caf::typed_actor<caf::replies_to<node_hello, node_actor>::with<node_welcome>,
                    caf::replies_to<generate_request, caf::strong_actor_ptr>::with<request_id>,
+                   caf::replies_to<stream_attach, caf::strong_actor_ptr>::with<request_id>,
                    reacts_to<request_cancel>,
                    caf::replies_to<status_query>::with<cluster_status>,
                    reacts_to<node_drain>,
@@ -122,6 +124,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::rows_again))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::beat_heard))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::node_drain))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::stream_attach))
 
 CAF_END_TYPE_ID_BLOCK(troupe)
 

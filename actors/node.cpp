@@ -212,32 +212,10 @@ node_hello node_process::introduce() {
 }
 
 result<void> node_process::start_conductor(const director_actor& director) {
-  conductor_setup born;
-  auto& limits = born.limits;
-  limits.context = plan_.context;
-  limits.max_sequences = plan_.max_sequences;
-  limits.max_queue = settings_.schedule.queue;
-  limits.max_rows = plan_.max_rows;
-  limits.prefill_chunk = settings_.schedule.prefill_chunk;
-  born.one_step_a_stage = settings_.schedule.micro_batches == 0;
-  limits.micro_batches =
-    settings_.schedule.micro_batches > 0 ? settings_.schedule.micro_batches : plan_.sizes.pipeline;
-  limits.pages = plan_.pages;
-  limits.stages = plan_.sizes.pipeline;
-  limits.keeps_boundaries = settings_.recovery.keep_boundaries;
-  if (settings_.parallel.wire_dtype == dtype::f16 && plan_.sizes.pipeline > 1)
-    born.remedy = "; between stages it may be at most 65504 (parallel.wire_dtype = \"f16\"), and "
-                  "would fit with \"f32\" or \"bf16\"";
-  born.end_tokens = model_->end_tokens();
-  born.vocabulary = model_->shape().vocabulary;
-  born.words = words_;
-  born.max_prompt_tokens = settings_.limits.max_prompt_tokens;
-  born.max_new_tokens = settings_.limits.max_new_tokens;
-  born.step_deadline = milliseconds{settings_.deadlines.step_ms};
-  born.connect_deadline = milliseconds{settings_.deadlines.connect_ms};
-  born.drain_deadline = milliseconds{settings_.deadlines.drain_ms};
-  born.request_deadline = milliseconds{settings_.deadlines.request_ms};
-  born.resume_deadline = milliseconds{settings_.deadlines.join_ms};
+  auto prepared = prepare_conductor(settings_, plan_, *model_, words_);
+  if (!prepared)
+    return prepared.error();
+  auto& born = *prepared;
   born.board = &board_;
   born.here = &here_;
   born.director = director;

@@ -56,6 +56,16 @@ result<void> schedule::submit(sequence_wish wish) {
                            waiting_.size())};
 }
 
+void schedule::resume(sequence_wish wish, std::span<const token_id> answer) {
+  const auto room = limits_.context - std::min(limits_.context, wish.prompt.size());
+  wish.max_tokens = std::min(wish.max_tokens, room);
+  sequence made;
+  made.tokens = wish.prompt;
+  made.tokens.insert(made.tokens.end(), answer.begin(), answer.end());
+  made.wish = std::move(wish);
+  waiting_.push_back(std::move(made));
+}
+
 void schedule::admit() {
   while (!waiting_.empty() && !free_slots_.empty()) {
     auto& next = waiting_.front();

@@ -20,6 +20,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace troupe::actors {
@@ -70,6 +71,10 @@ public:
   /// Queues a request. Errors: invalid_argument (empty prompt, nothing to write, too long for the
   /// context or for all pages: both numbers), overloaded (the queue is full).
   result<void> submit(sequence_wish wish);
+
+  /// Takes a request in again that was accepted once and had been given these tokens: it waits,
+  /// whatever the length of the queue.
+  void resume(sequence_wish wish, std::span<const token_id> answer);
 
   /// The next step, if the number of steps in flight allows one and there is something to run.
   std::optional<next_step> plan_step(epoch_id epoch);

@@ -16,6 +16,7 @@ bool is_local(std::string_view key) {
                                               "security.",
                                               "generate.",
                                               "limits.",
+                                              "recovery.journal",
                                               "recovery.restart",
                                               "recovery.shrink"};
   for (const auto section : local_sections)

@@ -120,6 +120,7 @@ struct deadline_settings {
 
 /// [recovery]: what follows on a fault.
 struct recovery_settings {
+  std::filesystem::path journal;          ///< What the head must not forget; empty: no journal.
   bool keep_boundaries = true;            ///< Stages keep the rows that they sent, for replays.
   std::uint64_t restarts = 5;             ///< Of one node by `troupe up` in a row; 0: none.
   std::uint64_t shrink_after_ms = 10'000; ///< The cluster waits so long for a node that is away.

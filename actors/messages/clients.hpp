@@ -91,6 +91,19 @@ typename Inspector::result_type inspect(Inspector& f, request_end& x) {
            x.total_us);
 }
 
+/// client -> gateway: a stream that broke with its head goes on here. Answered like a
+/// generate_request: the pieces from token `offset` on follow, then the end. Error: not_found (no
+/// such request, or no journal).
+struct stream_attach {
+  request_id request{};
+  std::uint32_t offset = 0; ///< Tokens that the client has.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, stream_attach& x) {
+  return f(caf::meta::type_name("stream_attach"), x.request, x.offset);
+}
+
 /// client -> gateway: stop; a request that is not known (any more) is fine.
 struct request_cancel {
   request_id request{};

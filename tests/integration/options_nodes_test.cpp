@@ -339,7 +339,8 @@ BOOST_AUTO_TEST_CASE(A09_no_key_is_left_out) {
                            "tokens_and_text_test.cpp",
                            "numbers_test.cpp",
                            "../fault/recovery_test.cpp",
-                           "../fault/elastic_test.cpp"}) {
+                           "../fault/elastic_test.cpp",
+                           "../fault/journal_test.cpp"}) {
     std::ifstream in{std::string{TROUPE_SOURCE_DIR} + "/tests/integration/" + name};
     BOOST_REQUIRE(in);
     tried.append(std::istreambuf_iterator<char>(in), {});
