@@ -57,7 +57,9 @@ caf::result<node_welcome> director_state::take(const node_hello& hello, const no
   step(director_input::hello, [&] {
     log::info("director node '{}' joined from {}", hello.name, hello.address);
     std::erase_if(held_, [&](const auto& entry) { return entry.first.first == *index; });
-    unlinked_since_.reset(); // another process, another chance
+    take_held(*index, hello);
+    self_->send(node, node_assignment{}); // now it knows whom to report to
+    unlinked_since_.reset();              // another process, another chance
     if (phase_ == director_phase::serving)
       consider_plan();
     else
@@ -88,6 +90,23 @@ director_state::place_of_sender(std::uint32_t index) const {
   const auto& sender = self_->current_sender();
   const auto node = sender ? members_->find(sender->address()) : std::nullopt;
   return node ? std::optional{host_place{*node, index}} : std::nullopt;
+}
+
+/// What a node still holds of a former head's plan need not be loaded again.
+void director_state::take_held(std::size_t node, const node_hello& hello) {
+  epoch_ = std::max(epoch_, hello.last_epoch);
+  for (const auto& shard : hello.held) {
+    if (auto same = compare_digests(shard.report); !same) {
+      log::warn("director node '{}' loads anew: {}", hello.name, same.error().what);
+      continue;
+    }
+    last_serial_ = std::max(last_serial_, shard.what.serial);
+    held_[{node, shard.what.index}] = holding{shard.what, shard.report, true};
+    log::info("director node '{}' still holds layers {} to {}",
+              hello.name,
+              shard.what.first_unit,
+              shard.what.last_unit);
+  }
 }
 
 void director_state::take(const rank_loaded& report) {

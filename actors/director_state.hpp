@@ -95,6 +95,7 @@ private:
   void give_up_linking();
   std::string unloaded() const;
 
+  void take_held(std::size_t node, const node_hello& hello);
   void lose_shard(std::size_t node, const error& why);
   std::string name_rank(rank_id id) const;
   std::string unlinked() const; ///< Ranks that have not met all neighbours of the epoch.

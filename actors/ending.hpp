@@ -1,18 +1,38 @@
 #pragma once
-// How the parts of a process end, told from their actors to the thread that waits in run_node. Any
-// thread.
+// How the parts of a process end, or lose their head, told from their actors to the thread that
+// waits in run_node. Any thread.
 
+#include "actors/messages/membership.hpp"
 #include "config/result.hpp"
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace troupe::actors {
 
+/// A node without a head, its ranks out of any epoch.
+struct orphan {
+  std::vector<held_shard> held;
+  epoch_id last_epoch{};
+};
+
 class ending {
 public:
+  void lose_head(orphan left) {
+    const std::lock_guard guard{mutex_};
+    orphan_ = std::move(left);
+  }
+
+  /// Once for each head that was lost.
+  std::optional<orphan> take_orphan() {
+    const std::lock_guard guard{mutex_};
+    return std::exchange(orphan_, std::nullopt);
+  }
+
   /// The node's ranks begin to end; end_ranks() says that they have.
   void begin_ranks() {
     const std::lock_guard guard{mutex_};
@@ -55,6 +75,7 @@ private:
   int ended_ = 0;
   std::optional<std::chrono::steady_clock::time_point> begun_;
   std::optional<error> failure_;
+  std::optional<orphan> orphan_;
 };
 
 } // namespace troupe::actors

@@ -49,12 +49,14 @@ using node_actor = caf::typed_actor<reacts_to<node_assignment>, // director: hos
                                     reacts_to<epoch_plan>,      // director: a plan begins
                                     reacts_to<fence>,           // director: a plan is over
                                     reacts_to<beat_heard>,      // director: it is there
-                                    reacts_to<rank_loaded>,     // rank: loaded
-                                    reacts_to<rank_rewired>,    // rank: has new wires
-                                    reacts_to<rank_joined>,     // rank: connected
-                                    reacts_to<rank_fault>,      // rank: cannot go on
-                                    reacts_to<tick>,            // beat
-                                    reacts_to<node_stop>>;      // end in good order
+                                    // run_node: a head again, after one was lost; its door
+                                    reacts_to<node_welcome, caf::strong_actor_ptr>,
+                                    reacts_to<rank_loaded>,  // rank: loaded
+                                    reacts_to<rank_rewired>, // rank: has new wires
+                                    reacts_to<rank_joined>,  // rank: connected
+                                    reacts_to<rank_fault>,   // rank: cannot go on
+                                    reacts_to<tick>,         // beat
+                                    reacts_to<node_stop>>;   // end in good order
 
 /// Membership, plan, epochs. One in a cluster, on the head.
 using director_actor =

@@ -1,23 +1,21 @@
 #include "actors/node.hpp"
 
 #include "actors/conductor.hpp"
-#include "actors/demo_model.hpp"
 #include "actors/director.hpp"
 #include "actors/ending.hpp"
 #include "actors/gateway.hpp"
 #include "actors/host_memory.hpp"
 #include "actors/host_network.hpp"
+#include "actors/node_start.hpp"
 #include "actors/node_state.hpp"
 #include "actors/plan.hpp"
 #include "actors/run_folder.hpp"
 #include "actors/settings_digest.hpp"
 #include "actors/system.hpp"
-#include "compute/cpu/instruction_sets.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
 #include "config/cluster_file.hpp"
 #include "config/log.hpp"
 #include "transport/host_identity.hpp"
-#include "transport/ucx/ucx_transport.hpp"
 
 #include <fmt/format.h>
 
@@ -28,7 +26,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
-#include <set>
 #include <thread>
 
 namespace troupe::actors {
@@ -60,18 +57,15 @@ public:
   result<void> run();
 
 private:
-  result<void> choose_instruction_set() const;
-  result<void> check_devices() const;
-  result<void> open_model();
-  result<void> check_vocabulary(const compute::tokenizer& words, const compute::model& model) const;
   result<void> start_head();
   result<void> start_conductor(const director_actor& director);
   result<void> find_head();
   result<void> say_hello();
   result<void> ask_to_join(const node_hello& hello);
+  result<void> join_again(orphan left);
   [[noreturn]] void leave_stuck_ranks() const;
   result<void> wait_for_the_end();
-  node_hello introduce();
+  result<node_hello> introduce();
   reactor_options loop_options() const;
   std::size_t threads_of_a_rank() const;
 
@@ -102,78 +96,6 @@ private:
   int parts_ = 1; ///< The node's actor, and the director on the head.
 };
 
-/// Before anything computes: the choice holds for the whole process.
-result<void> node_process::choose_instruction_set() const {
-  const auto& wanted = settings_.nodes[index_].instruction_set;
-  if (wanted.empty())
-    return {};
-  auto chosen = compute::cpu::use_instruction_set(wanted);
-  if (chosen)
-    return {};
-  return error{
-    errc::invalid_config,
-    settings_.point_at(fmt::format("node[{}].instruction_set", index_), chosen.error().what)};
-}
-
-/// UCX goes on without a device that it does not find, and nobody would know over shared memory.
-result<void> node_process::check_devices() const {
-  const auto& wanted = settings_.nodes[index_].devices;
-  if (wanted.empty())
-    return {};
-  const auto found = transport::list_ucx_devices();
-  if (!found)
-    return found.error();
-  std::set<std::string> names;
-  for (const auto& one : *found)
-    names.insert(one.device);
-  for (const auto& device : wanted)
-    if (device != "all" && !names.contains(device))
-      return error{errc::invalid_config,
-                   settings_.point_at(fmt::format("node[{}].devices", index_),
-                                      fmt::format("UCX finds no device {}", device),
-                                      fmt::format("one of {}", fmt::join(names, ", ")))};
-  return {};
-}
-
-result<void> node_process::open_model() {
-  const auto& node = settings_.nodes[index_];
-  const auto folder = model_folder_of(settings_, node);
-  if (!folder)
-    return folder.error();
-  auto opened = compute::model::open(*folder);
-  if (!opened)
-    return opened.error();
-  model_ = std::move(*opened);
-  auto words = compute::tokenizer::open(
-    settings_.model.tokenizer.empty() ? *folder : settings_.model.tokenizer);
-  if (!words)
-    return words.error();
-  words_ = std::move(*words);
-  return check_vocabulary(*words_, *model_);
-}
-
-/// Ids of the tokenizer are rows of the model (rows B17 and C09).
-result<void> node_process::check_vocabulary(const compute::tokenizer& words,
-                                            const compute::model& model) const {
-  const auto ids = words.vocabulary_size();
-  const auto rows = model.shape().vocabulary;
-  if (ids > rows)
-    return error{errc::mismatch,
-                 fmt::format("the tokenizer has ids up to {} ('{}'), but the model has {} rows in "
-                             "its vocabulary: this is the tokenizer of another model",
-                             ids - 1,
-                             words.piece(static_cast<token_id>(ids - 1)),
-                             rows)};
-  if (ids < rows && !settings_.model.allow_vocabulary_padding)
-    return error{errc::mismatch,
-                 fmt::format("the tokenizer has {} ids, but the model has {} rows in its "
-                             "vocabulary; if the model is padded on purpose, set "
-                             "model.allow_vocabulary_padding = true",
-                             ids,
-                             rows)};
-  return {};
-}
-
 std::size_t node_process::threads_of_a_rank() const {
   const auto& node = settings_.nodes[index_];
   if (node.threads > 0)
@@ -198,7 +120,7 @@ reactor_options node_process::loop_options() const {
   return loop;
 }
 
-node_hello node_process::introduce() {
+result<node_hello> node_process::introduce() {
   node_hello hello;
   hello.cluster = settings_.cluster.name;
   hello.name = options_.name;
@@ -208,6 +130,11 @@ node_hello node_process::introduce() {
   hello.settings = settings_digest(settings_);
   hello.model = compute::to_string(model_->description_digest());
   hello.tokenizer = compute::to_string(words_->digest());
+  auto samples = model_->fingerprints();
+  if (!samples)
+    return samples.error();
+  for (const auto& sample : *samples)
+    hello.samples.push_back({sample.tensor, compute::to_string(sample.digest)});
   return hello;
 }
 
@@ -252,12 +179,10 @@ result<void> node_process::start_head() {
   born.replan = [this](const std::vector<std::size_t>& nodes) {
     return make_plan(settings_, *model_, memory_here_, nodes);
   };
-  born.reference = introduce();
-  auto samples = model_->fingerprints();
-  if (!samples)
-    return samples.error();
-  for (const auto& sample : *samples)
-    born.reference.samples.push_back({sample.tensor, compute::to_string(sample.digest)});
+  auto hello = introduce();
+  if (!hello)
+    return hello.error();
+  born.reference = std::move(*hello);
   born.conductor = conductor_;
   born.board = &board_;
   born.on_end = [this](result<void> how) { ending_.tell(std::move(how)); };
@@ -348,6 +273,10 @@ result<void> node_process::say_hello() {
   born.here = &here_;
   born.hub = settings_.nodes.size() == 1 ? &hub_ : nullptr;
   born.gateway = gateway_;
+  if (!is_head() && !settings_.recovery.journal.empty())
+    born.on_orphaned = [this](std::vector<held_shard> held, epoch_id epoch) {
+      ending_.lose_head({std::move(held), epoch});
+    };
   born.on_ending = [this] { ending_.begin_ranks(); };
   born.on_end = [this](result<void> how) {
     ending_.end_ranks();
@@ -355,15 +284,27 @@ result<void> node_process::say_hello() {
   };
   node_ = spawn_node(control_->system(), std::move(born));
   auto hello = introduce();
-  auto samples = model_->fingerprints();
-  if (!samples)
-    return samples.error();
-  for (const auto& sample : *samples)
-    hello.samples.push_back({sample.tensor, compute::to_string(sample.digest)});
-  auto outcome = ask_to_join(hello);
+  if (!hello)
+    return hello.error();
+  auto outcome = ask_to_join(*hello);
   if (!outcome)
     caf::anon_send(node_, node_stop{outcome.error().what});
   return outcome;
+}
+
+/// The head has died and comes back: with its journal it goes on, with these shards.
+result<void> node_process::join_again(orphan left) {
+  if (auto found = find_head(); !found)
+    return found;
+  auto hello = introduce();
+  if (!hello)
+    return hello.error();
+  hello->held = std::move(left.held);
+  hello->last_epoch = left.last_epoch;
+  auto joined = ask_to_join(*hello);
+  if (joined)
+    caf::anon_send(node_, node_welcome{}, caf::actor_cast<caf::strong_actor_ptr>(gateway_));
+  return joined;
 }
 
 /// A thread that does not come back can be ended with its process only.
@@ -389,6 +330,9 @@ result<void> node_process::wait_for_the_end() {
       else
         caf::anon_send(node_, node_stop{"it was told to stop"});
     }
+    if (auto left = ending_.take_orphan())
+      if (auto joined = join_again(*std::move(left)); !joined)
+        return joined;
     if (const auto begun = ending_.begun(); begun && clock::now() - *begun > stuck)
       leave_stuck_ranks();
     if (asked && clock::now() > until)
@@ -445,12 +389,15 @@ result<void> node_process::run() {
                  fmt::format("there is no node '{}' in {}", options_.name, settings_.file)};
   std::random_device random;
   incarnation_ = (std::uint64_t{random()} << 32) | random();
-  if (auto chosen = choose_instruction_set(); !chosen)
+  if (auto chosen = choose_instruction_set(settings_, index_); !chosen)
     return chosen;
-  if (auto known = check_devices(); !known)
+  if (auto known = check_devices(settings_, index_); !known)
     return known;
-  if (auto opened = open_model(); !opened)
-    return opened;
+  auto files = open_model_files(settings_, index_);
+  if (!files)
+    return files.error();
+  model_ = std::move(files->model);
+  words_ = std::move(files->words);
   memory_here_ = available_memory_bytes();
   auto plan = make_plan(settings_, *model_, memory_here_);
   if (!plan)

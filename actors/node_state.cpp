@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace troupe::actors {
 
@@ -35,6 +36,10 @@ public:
 
   void hear() { heard_ = clock::now(); }
 
+  void follow(const caf::strong_actor_ptr& door);
+  void pass_on(const rank_loaded& report);
+  void pass_on(const rank_rewired& report);
+
   void begin_epoch(const epoch_plan& plan);
   void end_epoch(const fence& over);
   template <class Message>
@@ -51,10 +56,14 @@ private:
     std::unique_ptr<rank_board> board;
     rank_actor handle;
     std::unique_ptr<reactor_thread> thread; ///< Ends before the board does.
+    held_shard held;                        ///< Its report is of this shard when the serials agree.
+    bool in_epoch = false;                  ///< Until it has new wires, after the epoch's end.
   };
 
   result<void> host_rank(const shard_assignment& what);
   result<void> start_rank(const shard_assignment& what, hosted& one);
+  void stay_without_head(const error& why);
+  void tell_orphaned();
   std::vector<unsigned> cores_of(std::size_t index_in_node) const;
 
   self_pointer self_ = nullptr;
@@ -64,6 +73,9 @@ private:
   std::chrono::milliseconds beat_interval_{};
   clock::time_point beaten_ = clock::now(); ///< The last beat.
   clock::time_point heard_ = clock::now();  ///< The director's last answer to one.
+  epoch_id epoch_{};                        ///< The last one.
+  std::optional<clock::time_point> orphaned_since_;
+  bool told_orphaned_ = false;
   bool ending_ = false;
 };
 
@@ -91,6 +103,7 @@ result<void> node_state::host_rank(const shard_assignment& what) {
     if (auto started = start_rank(what, one); !started)
       return started;
   one.board->rank = what.rank;
+  one.held.what = what;
   self_->send(one.handle, what);
   return {};
 }
@@ -145,8 +158,61 @@ void node_state::begin_epoch(const epoch_plan& plan) {
         here.emplace(where.rank, found->second.handle);
   const bool takes_part = !here.empty();
   setup_.here->set(std::move(here));
-  if (takes_part)
-    to_ranks(plan);
+  if (!takes_part)
+    return;
+  epoch_ = plan.epoch;
+  for (auto& [index, one] : ranks_)
+    one.in_epoch = true;
+  to_ranks(plan);
+}
+
+void node_state::pass_on(const rank_loaded& report) {
+  if (const auto found = ranks_.find(report.index); found != ranks_.end())
+    found->second.held.report = report;
+  to_director(report);
+}
+
+void node_state::pass_on(const rank_rewired& report) {
+  if (const auto found = ranks_.find(report.index); found != ranks_.end()) {
+    found->second.in_epoch = false;
+    found->second.held.report.address = report.address;
+    found->second.held.report.segment = report.segment;
+  }
+  to_director(report);
+  tell_orphaned();
+}
+
+// -- without a head -------------------------------------------------------------------------------
+
+/// Where the head keeps a journal it will come back: the shards stay loaded for it.
+void node_state::stay_without_head(const error& why) {
+  log::warn("node keeps its shards and waits for another head: {}", why.what);
+  director_.reset();
+  setup_.gateway = gateway_actor{};
+  orphaned_since_ = clock::now();
+  end_epoch(fence{epoch_, why.what});
+  tell_orphaned();
+}
+
+void node_state::tell_orphaned() {
+  if (!orphaned_since_ || told_orphaned_)
+    return;
+  std::vector<held_shard> held;
+  for (const auto& [index, one] : ranks_) {
+    if (one.in_epoch)
+      return; // its wires are not new yet
+    if (one.held.report.serial == one.held.what.serial && one.held.what.serial != 0)
+      held.push_back(one.held);
+  }
+  told_orphaned_ = true;
+  setup_.on_orphaned(std::move(held), epoch_);
+}
+
+void node_state::follow(const caf::strong_actor_ptr& door) {
+  orphaned_since_.reset();
+  told_orphaned_ = false;
+  setup_.gateway = caf::actor_cast<gateway_actor>(door);
+  self_->monitor(door);
 }
 
 void node_state::host(const node_assignment& work) {
@@ -182,6 +248,8 @@ void node_state::beat() {
     lose_director(fmt::format("has not answered for {} ms", (silent_bounds * bound).count()));
     return;
   }
+  if (orphaned_since_ && !told_orphaned_ && now - *orphaned_since_ > bound)
+    return end({"a rank did not leave its epoch", static_cast<std::uint8_t>(errc::timed_out)});
   node_beat what;
   what.incarnation = setup_.incarnation;
   for (const auto& [index, one] : ranks_)
@@ -237,6 +305,8 @@ void node_state::lose_director(const std::string& how) {
   const auto& head = setup_.settings->nodes[setup_.settings->head_index()];
   const error why{errc::unreachable,
                   fmt::format("the head, node '{}' at {}, {}", head.name, head.advertise, how)};
+  if (setup_.on_orphaned && !orphaned_since_)
+    return stay_without_head(why);
   log::error("node {}", why.what);
   end({why.what, static_cast<std::uint8_t>(why.code)});
 }
@@ -250,8 +320,9 @@ node_actor::behavior_type node(node_state::self_pointer self,
     [&my](const epoch_plan& m) { my.begin_epoch(m); },
     [&my](const fence& m) { my.end_epoch(m); },
     [&my](const beat_heard&) { my.hear(); },
-    [&my](const rank_loaded& m) { my.to_director(m); },
-    [&my](const rank_rewired& m) { my.to_director(m); },
+    [&my](const node_welcome&, const caf::strong_actor_ptr& door) { my.follow(door); },
+    [&my](const rank_loaded& m) { my.pass_on(m); },
+    [&my](const rank_rewired& m) { my.pass_on(m); },
     [&my](const rank_joined& m) { my.to_director(m); },
     [&my](const rank_fault& m) { my.to_director(m); },
     [&my](const tick&) { my.beat(); },

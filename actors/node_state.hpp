@@ -26,6 +26,9 @@ struct node_setup {
   neighbours* here = nullptr;
   transport::loopback_hub* hub = nullptr; ///< Set where the whole cluster lives in this process.
   gateway_actor gateway;                  ///< While it lives, so does the head.
+  /// Called when the head is gone and the ranks have left its epoch: with what they hold, and the
+  /// epoch. Null: the node ends then.
+  std::function<void(std::vector<held_shard>, epoch_id)> on_orphaned;
   /// Called once, when the node begins to end: a rank's thread that is stuck will keep it from it.
   std::function<void()> on_ending;
   /// Called once, when the node has ended; with the reason when it did not end in good order.

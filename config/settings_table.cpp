@@ -264,8 +264,9 @@ std::vector<setting> rows(recovery_settings& s) {
      path_slot{&s.journal, {}},
      "A file in which the head notes requests and their tokens as they are given, so that they go "
      "on "
-     "when its process has died and is started again. On the disk of the head alone; empty keeps "
-     "none. Outlives the process, not a power failure."},
+     "when its process has died and is started again; the other nodes wait for it meanwhile, with "
+     "their shards loaded. On the disk of the head; empty keeps none. Outlives the process, not a "
+     "power failure."},
     {"shrink_after_ms",
      &s.shrink_after_ms,
      "How long the cluster waits for a node that is away before the others go on without it, where "

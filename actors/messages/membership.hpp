@@ -26,37 +26,6 @@ typename Inspector::result_type inspect(Inspector& f, named_digest& x) {
   return f(caf::meta::type_name("named_digest"), x.name, x.digest);
 }
 
-/// node -> director: who I am and what I hold. Answered by node_welcome or an error.
-struct node_hello {
-  std::uint16_t version = protocol_version;
-  std::string cluster;
-  std::string name;
-  std::uint64_t incarnation = 0; ///< Random per process; a restart is another one.
-  std::string host;              ///< transport::host_identity().
-  std::string address;           ///< For people: "127.0.0.1, process 4711".
-  std::uint64_t memory_bytes = 0;
-  std::string settings;              ///< Digest of what all nodes must agree on in the config.
-  std::string model;                 ///< compute::model::description_digest().
-  std::string tokenizer;             ///< Digest of the tokenizer.
-  std::vector<named_digest> samples; ///< compute::model::fingerprints() of the files that are here.
-};
-
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, node_hello& x) {
-  return f(caf::meta::type_name("node_hello"),
-           x.version,
-           x.cluster,
-           x.name,
-           x.incarnation,
-           x.host,
-           x.address,
-           x.memory_bytes,
-           x.settings,
-           x.model,
-           x.tokenizer,
-           x.samples);
-}
-
 struct node_welcome {
   std::uint64_t incarnation = 0; ///< Of the director.
 };
@@ -134,6 +103,52 @@ typename Inspector::result_type inspect(Inspector& f, rank_loaded& x) {
            x.bytes_held,
            x.load_us,
            x.digests);
+}
+
+/// A shard that a node has loaded.
+struct held_shard {
+  shard_assignment what;
+  rank_loaded report;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, held_shard& x) {
+  return f(caf::meta::type_name("held_shard"), x.what, x.report);
+}
+
+/// node -> director: who I am and what I hold. Answered by node_welcome or an error.
+struct node_hello {
+  std::uint16_t version = protocol_version;
+  std::string cluster;
+  std::string name;
+  std::uint64_t incarnation = 0; ///< Random per process; a restart is another one.
+  std::string host;              ///< transport::host_identity().
+  std::string address;           ///< For people: "127.0.0.1, process 4711".
+  std::uint64_t memory_bytes = 0;
+  std::string settings;              ///< Digest of what all nodes must agree on in the config.
+  std::string model;                 ///< compute::model::description_digest().
+  std::string tokenizer;             ///< Digest of the tokenizer.
+  std::vector<named_digest> samples; ///< compute::model::fingerprints() of the files that are here.
+  std::vector<held_shard> held;      ///< Loaded for a former head, and still there.
+  epoch_id last_epoch{};             ///< That this node has taken part in.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_hello& x) {
+  return f(caf::meta::type_name("node_hello"),
+           x.version,
+           x.cluster,
+           x.name,
+           x.incarnation,
+           x.host,
+           x.address,
+           x.memory_bytes,
+           x.settings,
+           x.model,
+           x.tokenizer,
+           x.samples,
+           x.held,
+           x.last_epoch);
 }
 
 /// rank -> node -> director, conductor -> director: after an epoch, how to reach it in the next.

@@ -46,10 +46,12 @@ BOOST_AUTO_TEST_CASE(requests_go_on_and_streams_with_them_after_the_head_was_kil
     BOOST_REQUIRE(status_becomes(two, "\"running\":3", 20s));
     std::this_thread::sleep_for(300ms);
     const auto before = pid_of(two, "n0");
+    const auto other = pid_of(two, "n1");
     ::kill(before, SIGKILL);
     std::this_thread::sleep_for(500ms);
     BOOST_REQUIRE(status_becomes(two, serving, 30s));
     BOOST_TEST(pid_of(two, "n0") != before);
+    BOOST_TEST(pid_of(two, "n1") == other); // its shard is still loaded
   }
   requests.compare(expected);
   up.signal(SIGINT);
