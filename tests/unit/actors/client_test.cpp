@@ -101,6 +101,7 @@ gateway_actor::behavior_type puppet_gateway(puppet self, caf::strong_actor_ptr* 
         *hung = asker;
       return act(self, wish, asker);
     },
+    [](stream_attach& which, caf::strong_actor_ptr&) { return which.request; },
     [=](request_cancel which) {
       if (*hung)
         say_end(

@@ -41,6 +41,7 @@ gateway_actor::behavior_type quiet_gateway(gateway_actor::pointer) {
   return {
     [](node_hello&, node_actor&) { return node_welcome{}; },
     [](generate_request&, caf::strong_actor_ptr&) { return request_id{7}; },
+    [](stream_attach& which, caf::strong_actor_ptr&) { return which.request; },
     [](request_cancel&) {},
     [](status_query) {
       cluster_status made;
