@@ -1,6 +1,7 @@
 #include "actors/node_start.hpp"
 
 #include "actors/demo_model.hpp"
+#include "actors/model_tokenizer.hpp"
 #include "compute/cpu/instruction_sets.hpp"
 #include "transport/ucx/ucx_transport.hpp"
 
@@ -44,33 +45,6 @@ result<void> check_devices(const cluster_settings& settings, std::size_t node) {
   return {};
 }
 
-namespace {
-
-/// Ids of the tokenizer are rows of the model (rows B17 and C09).
-result<void> check_vocabulary(const cluster_settings& settings,
-                              const compute::tokenizer& words,
-                              const compute::model& model) {
-  const auto ids = words.vocabulary_size();
-  const auto rows = model.shape().vocabulary;
-  if (ids > rows)
-    return error{errc::mismatch,
-                 fmt::format("the tokenizer has ids up to {} ('{}'), but the model has {} rows in "
-                             "its vocabulary: this is the tokenizer of another model",
-                             ids - 1,
-                             words.piece(static_cast<token_id>(ids - 1)),
-                             rows)};
-  if (ids < rows && !settings.model.allow_vocabulary_padding)
-    return error{errc::mismatch,
-                 fmt::format("the tokenizer has {} ids, but the model has {} rows in its "
-                             "vocabulary; if the model is padded on purpose, set "
-                             "model.allow_vocabulary_padding = true",
-                             ids,
-                             rows)};
-  return {};
-}
-
-} // namespace
-
 result<model_files> open_model_files(const cluster_settings& settings, std::size_t node) {
   const auto folder = model_folder_of(settings, settings.nodes[node]);
   if (!folder)
@@ -80,13 +54,10 @@ result<model_files> open_model_files(const cluster_settings& settings, std::size
   if (!opened)
     return opened.error();
   files.model = std::move(*opened);
-  auto words =
-    compute::tokenizer::open(settings.model.tokenizer.empty() ? *folder : settings.model.tokenizer);
+  auto words = open_tokenizer(settings, *files.model);
   if (!words)
     return words.error();
   files.words = std::move(*words);
-  if (auto fits = check_vocabulary(settings, *files.words, *files.model); !fits)
-    return fits.error();
   return files;
 }
 

@@ -83,6 +83,14 @@ result<cluster_plan> make_plan(const cluster_settings& settings,
                                std::size_t memory_here,
                                const std::vector<std::size_t>& nodes);
 
+/// Whether the ranks of a node (position in settings.nodes) find what they need in `model`, which
+/// that node opened. How many tensors that is, or not_found, with node, rank, tensor and file, for
+/// the first that is in a file which is not here (row B29).
+result<std::size_t> find_tensors(const cluster_settings& settings,
+                                 const cluster_plan& plan,
+                                 const compute::model& model,
+                                 std::size_t node);
+
 /// Pages that one sequence of `tokens` tokens takes.
 std::size_t pages_for(std::size_t tokens);
 

@@ -6,8 +6,9 @@
 #include "actors/host_memory.hpp"
 #include "actors/host_network.hpp"
 #include "actors/launcher.hpp"
+#include "actors/model_tokenizer.hpp"
 #include "actors/plan.hpp"
-#include "compute/weights/tensor_index.hpp"
+#include "compute/tokenizer/tokenizer.hpp"
 
 #include <fmt/format.h>
 
@@ -112,26 +113,32 @@ void examine_files(const cluster_settings& settings,
                    const compute::model& model,
                    std::size_t node,
                    findings& found) {
-  std::size_t tensors = 0;
-  for (const auto& rank : plan.ranks) {
-    if (rank.node != node)
-      continue;
-    for (const auto& tensor : rank.shard.tensors) {
-      ++tensors;
-      if (const auto there = model.index().find(tensor.name); !there)
-        return found.fail("model",
-                          fmt::format("node {}, rank {}: {}",
-                                      settings.nodes[node].name,
-                                      number(rank.rank),
-                                      there.error().what),
-                          "copy the model's files to this host");
-    }
-  }
+  const auto tensors = actors::find_tensors(settings, plan, model, node);
+  if (!tensors)
+    return found.fail("model", tensors.error().what, "copy the model's files to this host");
   found.ok("model",
            fmt::format("node {}: {} of its ranks in {}",
                        settings.nodes[node].name,
-                       counted(tensors, "tensor"),
+                       counted(*tensors, "tensor"),
                        model.folder().string()));
+}
+
+void examine_tokenizer(const cluster_settings& settings,
+                       const compute::model& model,
+                       std::size_t node,
+                       findings& found) {
+  const auto words = actors::open_tokenizer(settings, model);
+  if (!words)
+    return found.fail("tokenizer",
+                      fmt::format("node {}: {}", settings.nodes[node].name, words.error().what),
+                      "copy the tokenizer's files of the model to this host, or set "
+                      "model.tokenizer");
+  // The digest is what the nodes compare when they meet: equal lines on all hosts.
+  found.ok("tokenizer",
+           fmt::format("node {}: {}, digest {}",
+                       settings.nodes[node].name,
+                       counted((*words)->vocabulary_size(), "token"),
+                       compute::to_string((*words)->digest())));
 }
 
 void examine_memory(const cluster_settings& settings,
@@ -175,6 +182,7 @@ void examine_model(const cluster_settings& settings, findings& found) {
     if (!model)
       return found.fail(
         "model", model.error().what, "copy the model to this host, or set model.path");
+    examine_tokenizer(settings, **model, node, found);
     auto plan = actors::lay_out(settings, **model);
     if (!plan)
       return found.fail("plan", plan.error().what, "troupe plan shows who would hold what");

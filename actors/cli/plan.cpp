@@ -38,6 +38,8 @@ int run_plan_command(const plan_options& options) {
       return fail(written.error());
   for (const auto& warning : plan_warnings(*report))
     warn(warning);
+  if (!report->missing.empty())
+    return fail({errc::not_found, report->missing});
   return report->fits() ? 0 : fail({errc::out_of_memory, report->refusal});
 }
 

@@ -118,6 +118,7 @@ std::string plan_json(const plan_report& report) {
     {"file", report.file},
     {"fits", report.fits()},
     {"refusal", report.fits() ? ordered_json(nullptr) : ordered_json(report.refusal)},
+    {"missing", report.missing.empty() ? ordered_json(nullptr) : ordered_json(report.missing)},
     {"model", model_json(report)},
     {"parallel", {{"pipeline", plan.sizes.pipeline}, {"tensor", plan.sizes.tensor}}},
     {"state", state_json(report)},

@@ -4,6 +4,7 @@
 #include "actors/demo_model.hpp"
 #include "actors/host_memory.hpp"
 #include "actors/host_network.hpp"
+#include "actors/launcher.hpp"
 
 #include <fmt/format.h>
 
@@ -17,6 +18,28 @@ result<std::filesystem::path> model_folder(const cluster_settings& settings) {
     if (actors::belongs_to_this_host(node.advertise))
       return actors::model_folder_of(settings, node);
   return actors::model_folder_of(settings, settings.nodes.front());
+}
+
+/// What the first of the nodes of this host that lacks something lacks; other hosts have folders of
+/// their own (row B29).
+result<std::string> missing_here(const cluster_settings& settings,
+                                 const actors::cluster_plan& plan,
+                                 std::shared_ptr<const compute::model> model) {
+  for (const auto index : actors::nodes_of_this_host(settings)) {
+    const auto& node = settings.nodes[index];
+    const auto folder = actors::model_folder_of(settings, node);
+    if (!folder)
+      return folder.error();
+    if (model->folder() != *folder) {
+      auto own = compute::model::open(*folder);
+      if (!own)
+        return with_context(fmt::format("node '{}'", node.name), own.error());
+      model = *std::move(own);
+    }
+    if (const auto found = actors::find_tensors(settings, plan, *model, index); !found)
+      return found.error().what;
+  }
+  return std::string{};
 }
 
 } // namespace
@@ -43,6 +66,10 @@ result<plan_report> make_plan_report(const cluster_settings& settings) {
     report.nodes.push_back({node.name, node.advertise, node.ranks});
   if (auto fits = actors::fit_state(settings, *plan, report.found_bytes); !fits)
     report.refusal = fits.error().what;
+  auto missing = missing_here(settings, *plan, *model);
+  if (!missing)
+    return missing.error();
+  report.missing = *std::move(missing);
   report.plan = *std::move(plan);
   return report;
 }

@@ -30,12 +30,14 @@ struct plan_report {
   std::vector<plan_node> nodes;
   std::size_t found_bytes = 0; ///< Free memory of this host; 0: the system does not say.
   std::string refusal;         ///< Why it does not fit into memory; empty: it does.
+  std::string missing;         ///< What a node of this host would not find here; empty: nothing.
 
   bool fits() const { return refusal.empty(); }
 };
 
 /// Reads the model's headers and works the plan out; reserves nothing. A plan that does not fit
-/// into memory is a report with a refusal, everything else that is wrong is an error.
+/// into memory, or whose files are not all here, is a report that says so; everything else that is
+/// wrong is an error.
 result<plan_report> make_plan_report(const cluster_settings& settings);
 
 /// "0-3", "7", "-" when empty.

@@ -1,5 +1,6 @@
 // The commands about a host and about the program itself: doctor, model, bench, --help, --version.
 #include "tests/support/cluster.hpp"
+#include "tests/support/tiny_model.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -55,6 +56,37 @@ BOOST_AUTO_TEST_CASE(doctor_says_what_is_wrong_and_what_to_do) {
   check("bind = \"192.0.2.1\"\nadvertise = \"127.0.0.1\"\nport = 7000\n[security]\nsecret_file = "
         "\"none\"\n",
         "none");
+}
+
+BOOST_AUTO_TEST_CASE(B17_doctor_opens_the_tokenizer_and_compares_it_with_the_model) {
+  const served_model model{compute::random_model{}};
+  const cluster here("[model]\npath = \"" + model.folder().string()
+                     + "\"\n[[node]]\nname = \"a\"\nthreads = 1\n");
+  const auto sound = here.run({"doctor", "FILE"});
+  BOOST_TEST(sound.code == 0, sound.all());
+  BOOST_TEST(sound.mentions("ok    tokenizer  node a: 2048 tokens, digest "), sound.all());
+  const auto tokenizer = model.folder() / "tokenizer.json";
+  const auto text = read_text(tokenizer);
+  const auto fails = [&](const std::string& words) {
+    const auto ran = here.run({"doctor", "FILE"});
+    BOOST_TEST(ran.code == 1, ran.all());
+    BOOST_TEST(ran.mentions("fail  tokenizer  node a: "), ran.all());
+    BOOST_TEST(ran.mentions(words), ran.all());
+    BOOST_TEST(ran.mentions("model.tokenizer"), ran.all());
+  };
+  write_text(tokenizer, text.substr(0, text.size() / 2));
+  fails("tokenizer.json");
+  std::filesystem::remove(tokenizer);
+  fails("tokenizer.json");
+  write_text(tokenizer, text);
+  const tiny_model wider{{.vocabulary = 2100}};
+  std::filesystem::copy_file(wider.folder() / "config.json",
+                             model.folder() / "config.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy_file(wider.folder() / "model.safetensors",
+                             model.folder() / "model.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  fails("the tokenizer has 2048 ids, but the model has 2100 rows");
 }
 
 BOOST_AUTO_TEST_CASE(doctor_names_a_taken_port) {

@@ -237,6 +237,29 @@ BOOST_AUTO_TEST_CASE(E19_a_budget_below_the_need_is_the_exit_code_of_memory) {
   BOOST_TEST(holds(seen.text, "node 'right' needs"), seen.text);
 }
 
+BOOST_AUTO_TEST_CASE(B29_a_file_is_missed_only_where_a_node_of_this_host_needs_it) {
+  const small_cluster cluster({.layers = 6, .files = 6});
+  const auto folder = cluster.file().parent_path();
+  const auto index = tests::read_text(folder / "model.safetensors.index.json");
+  const auto file_of = [&](const std::string& tensor) {
+    const auto at = index.find("model-", index.find("\"" + tensor + "\":"));
+    return index.substr(at, index.find('"', at) - at);
+  };
+  const auto far = file_of("model.layers.5.mlp.down_proj.weight"); // of the node elsewhere
+  const auto near = file_of("model.layers.0.mlp.down_proj.weight");
+  BOOST_REQUIRE(far != near);
+  std::filesystem::remove(folder / far);
+  const auto without_far = run({program, "plan", cluster.file(), "--json"});
+  BOOST_TEST(without_far.code == 0, without_far.text);
+  BOOST_TEST(holds(without_far.text, "\"missing\": null"), without_far.text);
+  std::filesystem::remove(folder / near);
+  const auto without_near = run({program, "plan", cluster.file(), "--json"});
+  BOOST_TEST(without_near.code == 3, without_near.text);
+  BOOST_TEST(holds(without_near.text, "troupe: error: node 'left', rank 0: "), without_near.text);
+  BOOST_TEST(holds(without_near.text, near), without_near.text);
+  BOOST_TEST(holds(without_near.text, "\"missing\": \"node 'left', rank 0: "));
+}
+
 BOOST_AUTO_TEST_CASE(A19_the_sum_is_printed_by_the_plan) {
   const small_cluster cluster;
   const auto seen = run({program, "plan", cluster.file(), "--set", "node.right.ranks=1"});
