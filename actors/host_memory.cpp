@@ -1,5 +1,7 @@
 #include "actors/host_memory.hpp"
 
+#include "actors/memory_groups.hpp"
+
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -30,6 +32,12 @@ std::size_t address_space_in_use() {
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
+/// 0 stands for "not known", so nothing left is one byte.
+std::size_t smaller(std::size_t bytes, std::size_t left) {
+  left = std::max<std::size_t>(left, 1);
+  return bytes == 0 ? left : std::min(bytes, left);
+}
+
 } // namespace
 
 std::size_t available_memory_bytes() {
@@ -37,9 +45,10 @@ std::size_t available_memory_bytes() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     const auto used = address_space_in_use();
-    const std::size_t left = limit.rlim_cur > used ? limit.rlim_cur - used : 1;
-    bytes = bytes == 0 ? left : std::min(bytes, left);
+    bytes = smaller(bytes, limit.rlim_cur > used ? limit.rlim_cur - used : 0);
   }
+  if (const auto left = memory_left_in_groups())
+    bytes = smaller(bytes, *left);
   return bytes;
 }
 
