@@ -51,15 +51,7 @@ struct phase_table {
 
   /// Whether every phase can be reached from phase 0.
   constexpr bool all_reachable() const {
-    std::array<bool, Phases> seen{};
-    seen[0] = true;
-    for (std::size_t round = 0; round < Phases; ++round)
-      for (std::size_t from = 0; from < Phases; ++from)
-        if (seen[from])
-          for (const auto& c : rows[from])
-            if (c.what == verdict::go)
-              seen[static_cast<std::size_t>(c.next)] = true;
-    for (const bool reached : seen)
+    for (const bool reached : reachable_from(0))
       if (!reached)
         return false;
     return true;
@@ -106,7 +98,8 @@ struct phase_table {
   }
 
 private:
-  constexpr bool released_from(std::size_t start, std::size_t input) const {
+  /// By phase; `start` itself is.
+  constexpr std::array<bool, Phases> reachable_from(std::size_t start) const {
     std::array<bool, Phases> seen{};
     seen[start] = true;
     for (std::size_t round = 0; round < Phases; ++round)
@@ -115,6 +108,11 @@ private:
           for (const auto& c : rows[from])
             if (c.what == verdict::go)
               seen[static_cast<std::size_t>(c.next)] = true;
+    return seen;
+  }
+
+  constexpr bool released_from(std::size_t start, std::size_t input) const {
+    const auto seen = reachable_from(start);
     for (std::size_t p = 0; p < Phases; ++p)
       if (seen[p] && rows[p][input].what != verdict::hold)
         return true;

@@ -6,8 +6,10 @@
 
 namespace troupe::actors {
 
-inline compute::sampling to_sampling(const sampling_choice& wish) {
-  compute::sampling made;
+/// The fields that both have; what only one has keeps its default.
+template <class To, class From>
+To with_fields_of(const From& wish) {
+  To made;
   made.temperature = wish.temperature;
   made.top_k = wish.top_k;
   made.top_p = wish.top_p;
@@ -19,17 +21,12 @@ inline compute::sampling to_sampling(const sampling_choice& wish) {
   return made;
 }
 
+inline compute::sampling to_sampling(const sampling_choice& wish) {
+  return with_fields_of<compute::sampling>(wish);
+}
+
 inline sampling_choice to_choice(const compute::sampling& wish) {
-  sampling_choice made;
-  made.temperature = wish.temperature;
-  made.top_k = wish.top_k;
-  made.top_p = wish.top_p;
-  made.min_p = wish.min_p;
-  made.repetition_penalty = wish.repetition_penalty;
-  made.frequency_penalty = wish.frequency_penalty;
-  made.presence_penalty = wish.presence_penalty;
-  made.seed = wish.seed;
-  return made;
+  return with_fields_of<sampling_choice>(wish);
 }
 
 } // namespace troupe::actors

@@ -22,16 +22,7 @@ struct applied {
   bool first;
 
   result<std::string> operator()(const decode_replace& step) {
-    auto parts = step.pattern.cut(piece);
-    if (!parts)
-      return parts.error();
-    std::string replaced;
-    for (const auto& part : *parts)
-      if (part.matched)
-        replaced += step.content;
-      else
-        replaced.append(piece, part.begin, part.end - part.begin);
-    return replaced;
+    return step.pattern.replace(piece, step.content);
   }
 
   result<std::string> operator()(const decode_byte_fallback&) {

@@ -63,16 +63,7 @@ struct applied {
   }
 
   result<std::string> operator()(const replace_matches& step) {
-    auto parts = step.pattern.cut(text);
-    if (!parts)
-      return parts.error();
-    std::string replaced;
-    for (const auto& part : *parts)
-      if (part.matched)
-        replaced += step.content;
-      else
-        replaced.append(text, part.begin, part.end - part.begin);
-    return replaced;
+    return step.pattern.replace(text, step.content);
   }
 
   result<std::string> operator()(const prepend_text& step) {

@@ -196,4 +196,14 @@ result<std::vector<text_part>> split_pattern::cut(std::string_view text) const {
   return parts;
 }
 
+result<std::string> split_pattern::replace(std::string_view text, std::string_view content) const {
+  auto parts = cut(text);
+  if (!parts)
+    return parts.error();
+  std::string replaced;
+  for (const auto& part : *parts)
+    replaced += part.matched ? content : text.substr(part.begin, part.end - part.begin);
+  return replaced;
+}
+
 } // namespace troupe::compute

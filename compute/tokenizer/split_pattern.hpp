@@ -33,6 +33,9 @@ public:
   /// may be empty. compute_error: the matcher gave up (its limits on backtracking).
   result<std::vector<text_part>> cut(std::string_view text) const;
 
+  /// The text with `content` in place of each match. Errors: as cut().
+  result<std::string> replace(std::string_view text, std::string_view content) const;
+
 private:
   struct program;
 

@@ -1,6 +1,6 @@
 // How a cluster starts, serves, loses a node and ends: real processes, real signals.
 
-#include "tests/support/cluster.hpp"
+#include "tests/support/cluster_commands.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -20,15 +20,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const served_model& small_model() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 4;
-    return wanted;
-  }()};
-  return model;
-}
-
 const served_model& other_weights() {
   static const served_model model{[] {
     compute::random_model wanted;
@@ -44,23 +35,6 @@ cluster_shape two_nodes() {
   shape.model = small_model().folder();
   shape.pipeline = 2;
   return shape;
-}
-
-/// Asks for the status until it mentions `words`.
-bool status_becomes(const cluster& where, const std::string& words, std::chrono::seconds patience) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < until) {
-    if (where.run({"status", "FILE", "--json"}, 5).mentions(words))
-      return true;
-    std::this_thread::sleep_for(50ms);
-  }
-  return false;
-}
-
-const std::string serving = "\"phase\":\"serving\"";
-
-test::process start_node(const cluster& where, const std::string& name) {
-  return where.start({"node", "FILE", "--name", name});
 }
 
 std::string text_of(test::process& child, std::chrono::milliseconds patience) {

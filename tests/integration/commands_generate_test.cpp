@@ -1,6 +1,6 @@
 // `troupe generate` as people use it: on a cluster of its own and on one that runs, with text and
 // JSON, many at once, interrupted, and with nobody listening.
-#include "tests/support/cluster.hpp"
+#include "tests/support/cluster_commands.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -30,11 +30,6 @@ threads = 1
 )";
 
 const std::vector<std::string> short_answer{"--prompt", "In the beginning", "--max-tokens", "12"};
-
-std::vector<std::string> with(std::vector<std::string> head, const std::vector<std::string>& tail) {
-  head.insert(head.end(), tail.begin(), tail.end());
-  return head;
-}
 
 // Run folders of clusters that this cluster file's user started.
 bool left_something(const cluster& used) {

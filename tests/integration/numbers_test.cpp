@@ -2,7 +2,7 @@
 // hosts that compute with other instructions, tensor splits of every variant.
 
 #include "compute/cpu/instruction_sets.hpp"
-#include "tests/support/cluster.hpp"
+#include "tests/support/cluster_commands.hpp"
 #include "tests/support/scripted_model.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -15,28 +15,11 @@ using namespace troupe::tests;
 
 namespace {
 
-cluster_shape
-shape_of(const std::filesystem::path& model, std::size_t pipeline = 2, std::size_t tensor = 1) {
-  cluster_shape shape;
-  shape.model = model;
-  shape.pipeline = pipeline;
-  shape.tensor = tensor;
-  shape.ranks_per_node = pipeline * tensor;
-  return shape;
-}
-
 std::vector<std::string> prompts() {
   std::vector<std::string> lines;
   for (unsigned i = 0; i < 3; ++i)
     lines.push_back(token_prompt(random_tokens(5 + 20 * i, 2048, i), 20));
   return lines;
-}
-
-std::vector<std::string> set(const std::vector<std::string>& options) {
-  std::vector<std::string> words;
-  for (const auto& option : options)
-    words.insert(words.end(), {"--set", option});
-  return words;
 }
 
 /// Largest difference of log-probabilities, relative to their size; ids must be equal.
@@ -61,15 +44,6 @@ void check_same_bits(const std::vector<told_answer>& found,
     BOOST_TEST(found[i].digests == expected[i].digests, boost::test_tools::per_element());
 }
 
-const served_model& small_model() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 4;
-    return wanted;
-  }()};
-  return model;
-}
-
 } // namespace
 
 // One token's activations are a million: more than the f16 wire can carry. Another's are not.
@@ -78,7 +52,7 @@ BOOST_AUTO_TEST_CASE(G01_what_the_f16_wire_cannot_carry_fails_that_request_alone
   wanted.follows = chain({50, 51, 52, 53, 1}, chain({60, 61, 62, 63, 1}));
   wanted.loud = {50};
   const scripted_model model{wanted};
-  const cluster two{shape_of(model.folder())};
+  const cluster two{in_one_process(model.folder(), 2)};
   const std::vector<std::string> both{R"({"tokens": [50]})",
                                       R"({"tokens": [60]})",
                                       R"({"tokens": [60, 50]})",
@@ -109,7 +83,7 @@ BOOST_AUTO_TEST_CASE(G05_of_equal_logits_the_lowest_id_wins) {
   wanted.follows = {{50, 900}, {50, 51}, {50, 2047}, {60, 2046}, {60, 2045}};
   const scripted_model model{wanted};
   const auto check = [&](std::size_t pipeline, std::size_t tensor) {
-    const cluster shaped{shape_of(model.folder(), pipeline, tensor)};
+    const cluster shaped{in_one_process(model.folder(), pipeline, tensor)};
     const auto answers = shaped.generate({token_prompt({50}, 1), token_prompt({60}, 1)});
     BOOST_TEST(answers[0].tokens.front() == 51u);
     BOOST_TEST(answers[1].tokens.front() == 2045u);
@@ -122,8 +96,8 @@ BOOST_AUTO_TEST_CASE(G05_of_equal_logits_the_lowest_id_wins) {
 }
 
 BOOST_AUTO_TEST_CASE(G09_rounding_on_the_wire_is_off_by_default_and_bounded) {
-  const auto expected = cluster{shape_of(small_model().folder(), 1)}.generate(prompts());
-  const cluster four{shape_of(small_model().folder(), 4)};
+  const auto expected = cluster{in_one_process(small_model().folder(), 1)}.generate(prompts());
+  const cluster four{in_one_process(small_model().folder(), 4)};
   check_same_bits(four.generate(prompts()), expected);
   check_same_bits(four.generate(prompts(), set({"parallel.wire_dtype=f32"})), expected);
   // Three roundings to 11 and to 8 bits on the way.
@@ -141,7 +115,7 @@ BOOST_AUTO_TEST_CASE(G09_rounding_on_the_wire_is_off_by_default_and_bounded) {
 }
 
 BOOST_AUTO_TEST_CASE(G11_unlike_hosts_give_the_same_ids) {
-  auto shape = shape_of(small_model().folder(), 2);
+  auto shape = in_one_process(small_model().folder(), 2);
   const auto expected = cluster{shape}.generate(prompts());
   shape.ranks_per_node = 1;
   const cluster two{shape};
@@ -152,7 +126,7 @@ BOOST_AUTO_TEST_CASE(G11_unlike_hosts_give_the_same_ids) {
     if (name.starts_with("avx"))
       check_same_bits(found, expected);
   }
-  auto pair = shape_of(small_model().folder(), 1, 2);
+  auto pair = in_one_process(small_model().folder(), 1, 2);
   pair.ranks_per_node = 1;
   const cluster group{pair};
   const auto alike = group.generate(prompts());
@@ -169,8 +143,8 @@ BOOST_AUTO_TEST_CASE(A01_A03_heads_that_do_not_divide_run_uneven_or_replicated) 
     wanted.heads = heads;
     wanted.kv_heads = kv_heads;
     const served_model model{wanted};
-    const auto expected = cluster{shape_of(model.folder(), 1)}.generate(prompts());
-    const auto found = cluster{shape_of(model.folder(), 1, tensor)}.generate(prompts());
+    const auto expected = cluster{in_one_process(model.folder(), 1)}.generate(prompts());
+    const auto found = cluster{in_one_process(model.folder(), 1, tensor)}.generate(prompts());
     BOOST_TEST(largest_difference(found, expected) < 1e-4, kv_heads << " on " << tensor);
   };
   agree(8, 8, 5);
@@ -192,14 +166,14 @@ BOOST_AUTO_TEST_CASE(F08_norms_biases_ties_and_shared_heads_agree_on_any_tensor_
     variant.hidden = 96;
     variant.kv_heads = std::min<std::size_t>(variant.kv_heads, 2);
     const served_model model{variant};
-    const auto expected = cluster{shape_of(model.folder(), 1)}.generate(prompts());
+    const auto expected = cluster{in_one_process(model.folder(), 1)}.generate(prompts());
     for (const std::size_t tensor : {2u, 5u, 6u})
       BOOST_TEST(largest_difference(
-                   cluster{shape_of(model.folder(), 1, tensor)}.generate(prompts()), expected)
+                   cluster{in_one_process(model.folder(), 1, tensor)}.generate(prompts()), expected)
                    < 1e-4,
                  variant.family << ", tensor " << tensor);
-    BOOST_TEST(
-      largest_difference(cluster{shape_of(model.folder(), 2, 3)}.generate(prompts()), expected)
-      < 1e-4);
+    BOOST_TEST(largest_difference(cluster{in_one_process(model.folder(), 2, 3)}.generate(prompts()),
+                                  expected)
+               < 1e-4);
   }
 }

@@ -3,6 +3,7 @@
 
 #include "config/cluster_file.hpp"
 #include "tests/paths.hpp"
+#include "tests/support/cluster_commands.hpp"
 #include "tests/support/serving_cluster.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -21,15 +22,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const served_model& small_model() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 4;
-    return wanted;
-  }()};
-  return model;
-}
-
 cluster_shape nodes(std::size_t count, const std::string& node_more = {}) {
   cluster_shape shape;
   shape.model = small_model().folder();
@@ -38,51 +30,10 @@ cluster_shape nodes(std::size_t count, const std::string& node_more = {}) {
   return shape;
 }
 
-std::vector<std::string> set(const std::vector<std::string>& options) {
-  std::vector<std::string> words;
-  for (const auto& option : options)
-    words.insert(words.end(), {"--set", option});
-  return words;
-}
-
-std::vector<std::string> with(std::vector<std::string> head, const std::vector<std::string>& tail) {
-  head.insert(head.end(), tail.begin(), tail.end());
-  return head;
-}
-
 /// A short answer on a cluster of its own, with the logs of its nodes.
 outcome logged(const cluster& which, const std::vector<std::string>& options) {
   return which.run(
     with({"generate", "FILE", "--prompt", "In", "--max-tokens", "3", "--log"}, set(options)));
-}
-
-/// Hears lines until one mentions `words`.
-bool hears(test::process& child, const std::string& words, std::chrono::seconds patience = 20s) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < until) {
-    const auto line = child.hear(1000ms);
-    if (line && line->find(words) != std::string::npos)
-      return true;
-  }
-  return false;
-}
-
-bool status_becomes(const cluster& where, const std::string& words, std::chrono::seconds patience) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < until) {
-    if (where.run({"status", "FILE", "--json"}, 5).mentions(words))
-      return true;
-    std::this_thread::sleep_for(50ms);
-  }
-  return false;
-}
-
-test::process start_node(const cluster& where,
-                         const std::string& name,
-                         const std::vector<std::string>& options = {}) {
-  auto child = where.start(with({"node", "FILE", "--name", name}, set(options)));
-  child.finish_input();
-  return child;
 }
 
 /// Which cores the threads of a process may use, as the kernel writes it.
@@ -140,7 +91,7 @@ BOOST_AUTO_TEST_CASE(A09_nodes_may_log_differently) {
   const cluster two{nodes(2)};
   auto head = start_node(two, "n0");
   auto tail = start_node(two, "n1", {"cluster.log=debug"});
-  BOOST_TEST(status_becomes(two, "\"phase\":\"serving\"", 20s));
+  BOOST_TEST(status_becomes(two, serving, 20s));
 }
 
 // Rows G03 and G11: what computes is said, too.
@@ -170,7 +121,7 @@ BOOST_AUTO_TEST_CASE(A09_node_pin_binds_threads_to_cores) {
   const cluster one{nodes(1)};
   const auto count = [&](const std::vector<std::string>& options) {
     auto child = start_node(one, "n0", options);
-    BOOST_REQUIRE(status_becomes(one, "\"phase\":\"serving\"", 20s));
+    BOOST_REQUIRE(status_becomes(one, serving, 20s));
     const auto cores = allowed_cores(child.pid());
     child.signal(SIGTERM);
     child.wait(10s);
@@ -187,6 +138,11 @@ BOOST_AUTO_TEST_CASE(A09_node_address_and_port_are_where_the_head_listens) {
   BOOST_TEST(hears(elsewhere, "head listens on 127.0.0.2:"));
   elsewhere.signal(SIGTERM);
   elsewhere.wait(10s);
+  const cluster there{nodes(2)};
+  const auto named = logged(
+    there, {"node.n0.bind=localhost", "node.n1.bind=localhost", "node.n1.advertise=LocalHost"});
+  BOOST_TEST(named.code == 0, named.all());
+  BOOST_TEST(named.mentions("head listens on localhost:"), named.all());
   const cluster other{nodes(2)};
   const auto shown =
     other.run(with({"plan", "FILE", "--json"}, set({"node.n1.advertise=127.0.0.3"})));
@@ -267,7 +223,7 @@ BOOST_AUTO_TEST_CASE(A09_deadlines_of_a_request_a_step_and_the_end) {
                                        "schedule.step_tokens=2000"};
   auto head = start_node(two, "n0", quick);
   auto tail = start_node(two, "n1", quick);
-  BOOST_REQUIRE(status_becomes(two, "\"phase\":\"serving\"", 20s));
+  BOOST_REQUIRE(status_becomes(two, serving, 20s));
   const auto stuck = two.try_generate({token_prompt(random_tokens(1900, 2048, 1), 2)}, {}, 60);
   BOOST_TEST(hears(head, "a step got no output within 300 ms"));
   BOOST_TEST(stuck.mentions("epochs ended while it ran"), stuck.all()); // and not for ever
@@ -292,7 +248,7 @@ BOOST_AUTO_TEST_CASE(A09_deadlines_of_joining_loading_and_silence) {
   const cluster two{nodes(2)};
   auto first = start_node(two, "n0", {"deadlines.progress_ms=300"});
   auto silent = start_node(two, "n1", {"deadlines.progress_ms=300"});
-  BOOST_REQUIRE(status_becomes(two, "\"phase\":\"serving\"", 20s));
+  BOOST_REQUIRE(status_becomes(two, serving, 20s));
   silent.signal(SIGSTOP);
   BOOST_TEST(hears(first, "node 'n1' at 127.0.0.1 is gone", 6s));
   silent.signal(SIGCONT);
@@ -322,7 +278,7 @@ BOOST_AUTO_TEST_CASE(A09_deadlines_of_connecting_and_asking) {
   ::close(mute);
 
   auto head = start_node(one, "n0");
-  BOOST_REQUIRE(status_becomes(one, "\"phase\":\"serving\"", 20s));
+  BOOST_REQUIRE(status_becomes(one, serving, 20s));
   head.signal(SIGSTOP);
   const auto begun = std::chrono::steady_clock::now();
   const auto frozen = one.run(

@@ -2,6 +2,7 @@
 // keys there are is compared with the table of settings in options_nodes_test.cpp.
 
 #include "compute/batch.hpp"
+#include "tests/support/cluster_commands.hpp"
 #include "tests/support/serving_cluster.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -15,7 +16,7 @@ using namespace troupe::tests;
 
 namespace {
 
-const served_model& small_model() {
+const served_model& short_model() {
   static const served_model model{[] {
     compute::random_model wanted;
     wanted.layers = 4;
@@ -25,27 +26,8 @@ const served_model& small_model() {
   return model;
 }
 
-/// All ranks in one process: quick to start, and the same arithmetic.
 cluster_shape one_process(std::size_t stages) {
-  cluster_shape shape;
-  shape.model = small_model().folder();
-  shape.pipeline = stages;
-  shape.ranks_per_node = stages;
-  return shape;
-}
-
-std::vector<std::string> set(const std::vector<std::string>& options) {
-  std::vector<std::string> words;
-  for (const auto& option : options) {
-    words.push_back("--set");
-    words.push_back(option);
-  }
-  return words;
-}
-
-std::vector<std::string> with(std::vector<std::string> head, const std::vector<std::string>& tail) {
-  head.insert(head.end(), tail.begin(), tail.end());
-  return head;
+  return in_one_process(short_model().folder(), stages);
 }
 
 /// `troupe config` tells the value that was set, and that it was set.
@@ -303,7 +285,7 @@ BOOST_AUTO_TEST_CASE(A09_options_of_model_random_and_bench) {
   };
   BOOST_TEST((weights("1") != weights("2")));
 
-  const auto folder = small_model().folder().string();
+  const auto folder = short_model().folder().string();
   const auto bench = [&](const std::string& type, const std::string& prompt_tokens) {
     const auto ran = here.run({"bench",
                                folder,

@@ -5,7 +5,7 @@
 #include "compute/tokenizer/tokenizer.hpp"
 #include "compute/tokenizer/utf8.hpp"
 #include "tests/paths.hpp"
-#include "tests/support/cluster.hpp"
+#include "tests/support/cluster_commands.hpp"
 #include "tests/support/scripted_model.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -19,16 +19,6 @@ using namespace troupe;
 using namespace troupe::tests;
 
 namespace {
-
-cluster_shape
-shape_of(const std::filesystem::path& model, std::size_t pipeline = 2, std::size_t tensor = 1) {
-  cluster_shape shape;
-  shape.model = model;
-  shape.pipeline = pipeline;
-  shape.tensor = tensor;
-  shape.ranks_per_node = pipeline * tensor;
-  return shape;
-}
 
 std::unique_ptr<compute::tokenizer> open_tokenizer(const std::filesystem::path& folder) {
   auto opened = compute::tokenizer::open(folder);
@@ -103,7 +93,7 @@ BOOST_AUTO_TEST_CASE(C03_characters_in_parts_come_whole_alone_and_among_others) 
   wanted.follows = chain(said);
   wanted.tokenizer = parts.path();
   const scripted_model model{wanted};
-  const cluster two{shape_of(model.folder())};
+  const cluster two{in_one_process(model.folder(), 2)};
   const auto whole = face + "x" + face + "y" + smile + han + "z";
   for (const std::size_t batch : {1u, 4u}) {
     const std::vector<std::string> prompts(batch, request({said.front()}));
@@ -132,7 +122,7 @@ BOOST_AUTO_TEST_CASE(C05_bytes_that_are_no_text_are_shown_and_not_kept) {
   script wanted;
   wanted.follows = chain(said);
   const scripted_model model{wanted};
-  const cluster two{shape_of(model.folder())};
+  const cluster two{in_one_process(model.folder(), 2)};
   std::string marks;
   for (int i = 0; i < 50; ++i)
     marks += "\uFFFD";
@@ -149,11 +139,11 @@ BOOST_AUTO_TEST_CASE(C01_merges_in_both_spellings_give_the_same_answer) {
   compute::random_model shape;
   const served_model model{shape};
   const std::string prompt = R"({"prompt": "In the beginning God created", "max_tokens": 8})";
-  const auto pairs = cluster{shape_of(model.folder())}.generate({prompt}).front();
+  const auto pairs = cluster{in_one_process(model.folder(), 2)}.generate({prompt}).front();
   std::filesystem::remove(model.folder() / "tokenizer.json");
   std::filesystem::remove(model.folder() / "tokenizer_config.json");
   write_tokenizer_of_strings(model.folder());
-  const auto strings = cluster{shape_of(model.folder())}.generate({prompt}).front();
+  const auto strings = cluster{in_one_process(model.folder(), 2)}.generate({prompt}).front();
   BOOST_TEST(pairs.digests == strings.digests, boost::test_tools::per_element());
   BOOST_TEST(pairs.text == strings.text);
 }
@@ -175,7 +165,7 @@ BOOST_AUTO_TEST_CASE(C06_C07_sentence_pieces_keep_their_spaces) {
     wanted.vocabulary = words->vocabulary_size();
     wanted.tokenizer = folder;
     const scripted_model model{wanted};
-    const cluster two{shape_of(model.folder())};
+    const cluster two{in_one_process(model.folder(), 2)};
     const auto answer = two.generate({token_prompt({once.front()}, once.size() - 1)}).front();
     const auto whole = words->decode(once, true);
     const auto prompt = words->decode({once.data(), 1}, true);
@@ -192,7 +182,7 @@ BOOST_AUTO_TEST_CASE(C07_the_first_token_keeps_its_space) {
   script wanted;
   wanted.follows = chain({*words->id_of("!"), *the, 1});
   const scripted_model model{wanted};
-  const cluster two{shape_of(model.folder())};
+  const cluster two{in_one_process(model.folder(), 2)};
   BOOST_TEST(two.generate({R"({"prompt": "!"})"}).front().text == " the");
   std::string joined;
   for (const auto& piece : pieces_of(two, "!"))
@@ -205,7 +195,7 @@ BOOST_AUTO_TEST_CASE(B13_any_of_the_end_tokens_ends_an_answer) {
   wanted.follows = chain({10, 11, 7}, chain({20, 21, 2}, chain({30, 31, 1}, chain({40, 41, 42}))));
   wanted.end_tokens = {2, 7}; // the tokenizer's own is 1
   const scripted_model model{wanted};
-  const cluster two{shape_of(model.folder())};
+  const cluster two{in_one_process(model.folder(), 2)};
   const auto answers =
     two.generate({request({10}), request({20}), request({30}), request({40}, 2)});
   for (std::size_t i = 0; i < 3; ++i)
@@ -219,7 +209,7 @@ BOOST_AUTO_TEST_CASE(B15_large_ids_are_read_and_chosen) {
   wanted.follows = chain({1000, 2047, 1001, 2040, 1});
   const scripted_model model{wanted};
   for (const std::size_t tensor : {1u, 3u}) {
-    const cluster shaped{shape_of(model.folder(), 2, tensor)};
+    const cluster shaped{in_one_process(model.folder(), 2, tensor)};
     const auto answer = shaped.generate({request({5, 1000})}).front();
     BOOST_TEST(answer.tokens == (std::vector<token_id>{2047, 1001, 2040, 1}),
                boost::test_tools::per_element());
@@ -230,7 +220,7 @@ BOOST_AUTO_TEST_CASE(B17_ids_outside_of_the_vocabulary_are_refused) {
   script wanted;
   wanted.follows = chain({10, 11, 1});
   const scripted_model model{wanted};
-  const cluster two{shape_of(model.folder())};
+  const cluster two{in_one_process(model.folder(), 2)};
   const auto ran =
     two.try_generate({request({2048}), request({10}), request({4294967295u}), request({10, 2051})});
   BOOST_TEST(ran.code == 2, ran.all());
@@ -251,13 +241,13 @@ BOOST_AUTO_TEST_CASE(B17_an_added_token_beyond_the_vocabulary_is_refused_or_padd
   wanted.vocabulary = 2058; // rows for it, and some more
   wanted.tokenizer = words.path();
   const scripted_model padded{wanted};
-  const cluster two{shape_of(padded.folder())};
+  const cluster two{in_one_process(padded.folder(), 2)};
   const auto answer = two.generate({R"({"prompt": "In <|extra|>"})"},
                                    {"--set", "model.allow_vocabulary_padding=true"});
   BOOST_TEST(answer.front().tokens == (std::vector<token_id>{11, 1}),
              boost::test_tools::per_element());
   const served_model small{compute::random_model{}}; // 2048 rows
-  const cluster one{shape_of(small.folder())};
+  const cluster one{in_one_process(small.folder(), 2)};
   const auto ran = one.try_generate({R"({"prompt": "In <|extra|>"})"},
                                     {"--set", "model.tokenizer=" + words.path().string()});
   BOOST_TEST(ran.code == 6, ran.all());
@@ -273,7 +263,7 @@ BOOST_AUTO_TEST_CASE(C09_B17_vocabularies_that_differ_are_refused_unless_it_is_p
     return std::make_unique<scripted_model>(wanted);
   };
   const auto padded = folder_with(2058);
-  const cluster more{shape_of(padded->folder())};
+  const cluster more{in_one_process(padded->folder(), 2)};
   const auto refused = more.try_generate({request({10})});
   BOOST_TEST(refused.code == 6, refused.all());
   BOOST_TEST(refused.mentions("tokenizer has 2048 ids, but the model has 2058 rows"),
@@ -283,7 +273,7 @@ BOOST_AUTO_TEST_CASE(C09_B17_vocabularies_that_differ_are_refused_unless_it_is_p
   BOOST_TEST(more.generate({request({10})}, allow).front().finish == "stop");
 
   const auto small = folder_with(2038);
-  const cluster fewer{shape_of(small->folder())};
+  const cluster fewer{in_one_process(small->folder(), 2)};
   const auto ran = fewer.try_generate({request({10})}, allow);
   BOOST_TEST(ran.code == 6, ran.all());
   BOOST_TEST(ran.mentions("tokenizer has ids up to 2047"), ran.all());

@@ -230,6 +230,16 @@ result<std::span<const float>> endpoint_collective::part_of(std::size_t member,
   return std::span<const float>{reinterpret_cast<const float*>(payload.data()), elements};
 }
 
+/// The same payload to each other member, and what they send.
+result<void>
+endpoint_collective::exchange(const operation& called, phase in, const compute::buffer& payload) {
+  for (std::size_t m = 0; m < members_.size(); ++m)
+    if (m != rank_)
+      if (auto posted = post(m, called, in, payload); !posted)
+        return posted;
+  return collect(called, in);
+}
+
 // -- operations ----------------------------------------------------------------------------------
 
 /// sum = the members' parts, in member order; `mine` and `sum` may be the same.
@@ -265,11 +275,7 @@ result<void> endpoint_collective::reduce_directly(const operation& called,
   auto copied = copy_out(values);
   if (!copied)
     return fail(copied.error());
-  for (std::size_t m = 0; m < members_.size(); ++m)
-    if (m != rank_)
-      if (auto posted = post(m, called, phase::values, *copied); !posted)
-        return posted;
-  if (auto here = collect(called, phase::values); !here)
+  if (auto here = exchange(called, phase::values, *copied); !here)
     return here;
   return add(values, called, values);
 }
@@ -296,11 +302,7 @@ result<void> endpoint_collective::reduce_in_parts(const operation& called,
   auto sums = copy_out(part(rank_));
   if (!sums)
     return fail(sums.error());
-  for (std::size_t m = 0; m < members_.size(); ++m)
-    if (m != rank_)
-      if (auto posted = post(m, called, phase::sums, *sums); !posted)
-        return posted;
-  if (auto here = collect(called, phase::sums); !here)
+  if (auto here = exchange(called, phase::sums, *sums); !here)
     return here;
   for (std::size_t m = 0; m < members_.size(); ++m) {
     if (m == rank_)
@@ -335,11 +337,7 @@ result<void> endpoint_collective::all_gather(std::span<const float> mine,
   auto copied = copy_out(mine);
   if (!copied)
     return fail(copied.error());
-  for (std::size_t m = 0; m < members_.size(); ++m)
-    if (m != rank_)
-      if (auto posted = post(m, called, phase::values, *copied); !posted)
-        return posted;
-  if (auto here = collect(called, phase::values); !here)
+  if (auto here = exchange(called, phase::values, *copied); !here)
     return here;
   std::size_t begin_of_part = 0;
   for (std::size_t m = 0; m < members_.size(); begin_of_part += counts[m], ++m) {
@@ -359,11 +357,7 @@ result<void> endpoint_collective::barrier() {
   const operation called{operation_kind::barrier, ++number_, options_.epoch, 0, 0};
   if (auto begun = begin(called); !begun)
     return begun;
-  for (std::size_t m = 0; m < members_.size(); ++m)
-    if (m != rank_)
-      if (auto posted = post(m, called, phase::values, {}); !posted)
-        return posted;
-  return collect(called, phase::values);
+  return exchange(called, phase::values, {});
 }
 
 } // namespace troupe::transport

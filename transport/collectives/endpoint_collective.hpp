@@ -62,6 +62,7 @@ private:
   result<compute::buffer> copy_out(std::span<const float> values);
   result<void> post(std::size_t member, const operation& called, phase in, compute::buffer payload);
   result<void> collect(const operation& called, phase in);
+  result<void> exchange(const operation& called, phase in, const compute::buffer& payload);
   result<void> check_calls(const operation& called);
   result<void> check_phase(const operation& called, phase in);
   result<std::span<const float>>
