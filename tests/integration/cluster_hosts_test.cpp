@@ -129,6 +129,39 @@ BOOST_AUTO_TEST_CASE(E29_stages_on_three_hosts_use_the_network_of_the_file_and_g
   end(nodes, lab);
 }
 
+BOOST_AUTO_TEST_CASE(F09_hosts_may_be_named_in_place_of_their_addresses) {
+  auto shape = shape_of(3, 1);
+  shape.by_name = true;
+  shape.everywhere = 2;
+  const host_lab lab{shape};
+  auto nodes = lab.start_all();
+  BOOST_TEST(lab.ranks().at(0).links == "to rank 1 tcp/net0");
+  check_same_bits(lab.generate(spectator, prompts()));
+  check_addresses(lab);
+  const auto told = lab.run(3, {"status", "FILE"});
+  BOOST_TEST(told.mentions(lan::name(2)), told.all());
+  const auto examined = lab.run(3, {"doctor", "FILE"});
+  BOOST_TEST(examined.mentions(lan::name(2) + " answers (node h2)"), examined.all());
+  end(nodes, lab);
+}
+
+BOOST_AUTO_TEST_CASE(a_name_that_nobody_knows_is_said) {
+  auto shape = shape_of(3, 1);
+  shape.by_name = true;
+  const host_lab lab{shape};
+  const auto unknown = lab.run(2,
+                               {"node",
+                                "FILE",
+                                "--name",
+                                "h2",
+                                "--set",
+                                "node.h1.bind=nowhere.example",
+                                "--set",
+                                "deadlines.join_ms=1000"});
+  BOOST_TEST(unknown.code == 5, unknown.all());
+  BOOST_TEST(unknown.mentions("the name nowhere.example is not known here"), unknown.all());
+}
+
 BOOST_AUTO_TEST_CASE(E29_a_tensor_group_of_three_hosts_reduces_over_their_network) {
   const host_lab lab{shape_of(1, 3)};
   auto nodes = lab.start_all();

@@ -70,9 +70,11 @@ void tool(const std::vector<std::string>& command) {
 // Holds the namespaces of a host until the test lets go of it. UCX looks for interfaces in /sys,
 // which shows those of the namespace that mounted it.
 const test::role holder("lan_host", [](test::parent& told) {
-  const bool moved = ::unshare(CLONE_NEWNET | CLONE_NEWNS) == 0
-                     && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0
-                     && ::mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0;
+  const bool moved =
+    ::unshare(CLONE_NEWNET | CLONE_NEWNS) == 0
+    && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0
+    && ::mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0
+    && ::mount(told.arguments().at(0).c_str(), "/etc/hosts", nullptr, MS_BIND, nullptr) == 0;
   told.say(moved ? "ready" : std::strerror(errno));
   while (moved && told.hear(1h)) {
   }
@@ -116,9 +118,10 @@ std::string cluster_text(const lab_shape& shape) {
     text += "[security]\nsecret_file = \"cluster.secret\"\n\n";
   text += shape.more + "\n";
   for (std::size_t n = 1; n <= shape.ranks.size(); ++n) {
+    const auto own = shape.by_name ? lan::name(n) : lan::address(n);
     const auto place = n == shape.everywhere
-                         ? fmt::format("bind = \"0.0.0.0\"\nadvertise = \"{}\"", lan::address(n))
-                         : fmt::format("bind = \"{}\"", lan::address(n));
+                         ? fmt::format("bind = \"0.0.0.0\"\nadvertise = \"{}\"", own)
+                         : fmt::format("bind = \"{}\"", own);
     text += fmt::format("[[node]]\nname = \"h{}\"\n{}\nranks = {}\nthreads = 1\n{}{}\n\n",
                         n,
                         place,
@@ -163,8 +166,12 @@ lan::lan(std::size_t count) {
     tool({"ip", "link", "add", switch_name(net), "type", "bridge"});
     tool({"ip", "link", "set", switch_name(net), "up"});
   }
+  std::string names = "127.0.0.1 localhost\n";
+  for (std::size_t host = 1; host <= count; ++host)
+    names += fmt::format("{} {}\n", address(host), name(host));
+  write_text(names_ / "hosts", names);
   for (std::size_t host = 1; host <= count; ++host) {
-    holders_.push_back(test::process::start("lan_host"));
+    holders_.push_back(test::process::start("lan_host", {names_ / "hosts"}));
     const auto heard = holders_.back().hear(5s);
     BOOST_REQUIRE_MESSAGE(heard == "ready", heard.value_or("no word from the holder"));
     join_switches(host, holders_.back().pid());
@@ -177,6 +184,10 @@ lan::lan(std::size_t count) {
 
 std::string lan::address(std::size_t host) {
   return fmt::format("10.77.0.{}", host);
+}
+
+std::string lan::name(std::size_t host) {
+  return fmt::format("host{}.lab.example", host);
 }
 
 std::string lan::other_address(std::size_t host) {

@@ -28,6 +28,8 @@ public:
 
   /// On the network of the cluster, interface "net0".
   static std::string address(std::size_t host);
+  /// What the hosts call that address.
+  static std::string name(std::size_t host);
   /// On the network that is none of the cluster's business, interface "net1".
   static std::string other_address(std::size_t host);
 
@@ -53,6 +55,7 @@ public:
 private:
   std::vector<std::string> inside(std::size_t host, std::vector<std::string> command) const;
 
+  temporary_folder names_; ///< /etc/hosts of all of them.
   std::vector<test::process> holders_;
 };
 
@@ -74,6 +77,7 @@ struct lab_shape {
   std::size_t everywhere = 0; ///< The host that binds to 0.0.0.0 and advertises its address.
   std::string more;           ///< TOML that follows.
   bool secured = true;
+  bool by_name = false; ///< The file has names in place of addresses.
   std::string node_more = "transports = \"tcp,self\"";
 };
 
