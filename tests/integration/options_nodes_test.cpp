@@ -198,10 +198,10 @@ BOOST_AUTO_TEST_CASE(A09_deadlines_of_a_request_a_step_and_the_end) {
   shape.model = deep.folder();
   const cluster two{shape};
   {
-    const serving_cluster served{two, set({"deadlines.request_ms=500"})};
+    const serving_cluster served{two, set({"deadlines.request_ms=1500"})};
     const auto late = two.try_generate({endless, token_prompt({4}, 2)});
     BOOST_TEST(late.code == 5, late.all());
-    BOOST_TEST(late.mentions("longer than 500 ms"), late.all());
+    BOOST_TEST(late.mentions("longer than 1500 ms"), late.all());
     BOOST_TEST(read_answers(late.lines).at(1).finish == "length");
   }
   {

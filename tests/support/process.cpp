@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -106,10 +108,18 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 }
 
 std::vector<std::string> environment_with(const std::vector<std::string>& added) {
-  std::vector<std::string> all = added;
+  // No name twice: which entry counts then depends on who reads them.
+  const auto is_replaced = [&](std::string_view entry) {
+    const auto name = entry.substr(0, entry.find('=') + 1);
+    return std::any_of(added.begin(), added.end(), [&](const auto& one) {
+      return std::string_view{one}.starts_with(name);
+    });
+  };
+  auto all = added;
   for (char** entry = environ; *entry != nullptr; ++entry)
-    all.emplace_back(*entry);
-  return all; // The first of two entries of one name counts.
+    if (!is_replaced(*entry))
+      all.emplace_back(*entry);
+  return all;
 }
 
 } // namespace
