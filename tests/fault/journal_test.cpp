@@ -34,7 +34,7 @@ pid_t pid_of(const cluster& where, const std::string& node) {
 
 } // namespace
 
-BOOST_AUTO_TEST_CASE(requests_go_on_and_streams_with_them_after_the_head_was_killed) {
+BOOST_AUTO_TEST_CASE(E41_requests_go_on_and_streams_with_them_after_the_head_was_killed) {
   const temporary_folder place;
   const cluster two{journaled(2, place / "head.journal")};
   const auto lines = some_requests(3, 1500);

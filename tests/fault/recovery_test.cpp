@@ -49,7 +49,7 @@ void check_told(const cluster& where, const std::string& key, const std::string&
 
 } // namespace
 
-BOOST_AUTO_TEST_CASE(only_the_lost_stage_computes_anything_again) {
+BOOST_AUTO_TEST_CASE(E01_only_the_lost_stage_computes_anything_again) {
   const cluster three{stages(3)};
   const auto lines = some_requests(4, 1500);
   const auto expected = three.generate(lines);
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_member_that_dies_does_not_hold_its_tensor_group) {
   requests.compare(expected);
 }
 
-BOOST_AUTO_TEST_CASE(a_frozen_node_is_noticed_within_its_bound_and_replaced) {
+BOOST_AUTO_TEST_CASE(E25_a_frozen_node_is_noticed_within_its_bound_and_replaced) {
   const cluster three{stages(3)};
   const auto lines = some_requests(2, 1200);
   const auto expected = three.generate(lines);
