@@ -79,17 +79,16 @@ void rate_plot::write(const std::filesystem::path& file) {
                          y(static_cast<double>(now.ranks) / 5));
   }
   std::ofstream out(file);
-  out << fmt::format(
-    R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" font-family="sans-serif" font-size="12">
-<rect width="100%" height="100%" fill="#ffffff"/>
-<path d="M{} {}V{}H{}" fill="none" stroke="#888888"/>
-)",
-    width,
-    height,
-    left,
-    top,
-    bottom,
-    right);
+  out << fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" "
+                     "font-family=\"sans-serif\" font-size=\"12\">\n"
+                     "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
+                     "<path d=\"M{} {}V{}H{}\" fill=\"none\" stroke=\"#888888\"/>\n",
+                     width,
+                     height,
+                     left,
+                     top,
+                     bottom,
+                     right);
   out << fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"#c05020\" stroke-width=\"2\" "
                      "stroke-dasharray=\"5 3\"/>\n",
                      ranks);
