@@ -1,6 +1,8 @@
 // A cluster that grows and shrinks while it works: nodes come, leave, are lost and replaced.
 
+#include "tests/paths.hpp"
 #include "tests/support/crew.hpp"
+#include "tests/support/rate_plot.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -57,6 +59,7 @@ BOOST_AUTO_TEST_CASE(a_cluster_grows_from_one_to_four_ranks_and_back_without_los
   BOOST_REQUIRE(nodes.serves_with(1, 20s));
   background_requests requests{four, lines};
   BOOST_REQUIRE(status_becomes(four, "\"running\":4", 10s));
+  rate_plot rate{four};
   for (std::size_t next = 1; next < 4; ++next) {
     nodes.start(next);
     BOOST_REQUIRE(nodes.serves_with(next + 1, 20s));
@@ -69,6 +72,9 @@ BOOST_AUTO_TEST_CASE(a_cluster_grows_from_one_to_four_ranks_and_back_without_los
     BOOST_TEST(nodes.serves_with(last, 5s));
   }
   requests.compare(expected);
+  rate.write(std::filesystem::path{TROUPE_BINARY_DIR}
+             / "growing.svg"); // docs/growing.svg is one run's
+  BOOST_TEST(rate.tokens() > 0);
 }
 
 BOOST_AUTO_TEST_CASE(survivors_go_on_without_a_lost_node_and_take_it_back) {

@@ -25,16 +25,9 @@ cluster_shape journaled(std::size_t pipeline, const std::filesystem::path& journ
   return shape;
 }
 
-pid_t pid_of(const cluster& where, const std::string& node) {
-  const auto all = where.run({"status", "FILE", "--json"}, 10).all();
-  const auto word = all.find("process ", all.find("\"name\":\"" + node + "\""));
-  BOOST_REQUIRE(word != std::string::npos);
-  return static_cast<pid_t>(std::stol(all.substr(word + 8)));
-}
-
 } // namespace
 
-BOOST_AUTO_TEST_CASE(requests_go_on_and_streams_with_them_after_the_head_was_killed) {
+BOOST_AUTO_TEST_CASE(E41_requests_go_on_and_streams_with_them_after_the_head_was_killed) {
   const temporary_folder place;
   const cluster two{journaled(2, place / "head.journal")};
   const auto lines = some_requests(3, 1500);
@@ -45,13 +38,13 @@ BOOST_AUTO_TEST_CASE(requests_go_on_and_streams_with_them_after_the_head_was_kil
   for (int time = 0; time < 2; ++time) {
     BOOST_REQUIRE(status_becomes(two, "\"running\":3", 20s));
     std::this_thread::sleep_for(300ms);
-    const auto before = pid_of(two, "n0");
-    const auto other = pid_of(two, "n1");
+    const auto before = process_of(two, "n0");
+    const auto other = process_of(two, "n1");
     ::kill(before, SIGKILL);
     std::this_thread::sleep_for(500ms);
     BOOST_REQUIRE(status_becomes(two, serving, 30s));
-    BOOST_TEST(pid_of(two, "n0") != before);
-    BOOST_TEST(pid_of(two, "n1") == other); // its shard is still loaded
+    BOOST_TEST(process_of(two, "n0") != before);
+    BOOST_TEST(process_of(two, "n1") == other); // its shard is still loaded
   }
   requests.compare(expected);
   up.signal(SIGINT);

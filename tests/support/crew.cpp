@@ -19,6 +19,17 @@ bool status_becomes(const cluster& where, const std::string& words, milliseconds
   return false;
 }
 
+pid_t process_of(const cluster& where, const std::string& node) {
+  const auto all = where.run({"status", "FILE", "--json"}, 10).all();
+  const auto begin = all.find("\"name\":\"" + node + "\"");
+  if (begin == std::string::npos)
+    return 0;
+  const std::string word = ", process ";
+  const auto at = all.find(word, begin);
+  return at < all.find('}', begin) ? static_cast<pid_t>(std::stol(all.substr(at + word.size())))
+                                   : 0;
+}
+
 crew::crew(const cluster& where, std::size_t nodes) : where_(where) {
   for (std::size_t i = 0; i < nodes; ++i)
     start(i);
@@ -39,11 +50,26 @@ std::vector<std::map<std::string, std::uint64_t>> crew::gauges() const {
   return read_gauges(where_.run({"status", "FILE", "--json"}, 10).lines);
 }
 
-bool crew::serves_with(std::size_t ranks, milliseconds patience) const {
+namespace {
+
+std::uint64_t epoch_in(const outcome& told) {
+  const auto all = told.all();
+  const std::string name = "\"epoch\":"; // the cluster's comes first
+  const auto at = all.find(name);
+  return at == std::string::npos ? 0 : std::stoull(all.substr(at + name.size()));
+}
+
+} // namespace
+
+std::uint64_t crew::epoch() const {
+  return epoch_in(where_.run({"status", "FILE", "--json"}, 10));
+}
+
+bool crew::serves_with(std::size_t ranks, milliseconds patience, std::uint64_t last) const {
   const auto until = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < until) {
     const auto told = where_.run({"status", "FILE", "--json"}, 5);
-    if (told.mentions(serving) && read_gauges(told.lines).size() == ranks)
+    if (told.mentions(serving) && read_gauges(told.lines).size() == ranks && epoch_in(told) > last)
       return true;
     std::this_thread::sleep_for(20ms);
   }

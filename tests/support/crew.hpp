@@ -10,12 +10,17 @@
 #include <thread>
 #include <vector>
 
+#include <sys/types.h>
+
 namespace troupe::tests {
 
 /// Asks `troupe status --json` until it mentions `words`; false when it never did.
 bool status_becomes(const cluster& where,
                     const std::string& words,
                     std::chrono::milliseconds patience);
+
+/// The process of a node, as the status tells it; 0 while it is away.
+pid_t process_of(const cluster& where, const std::string& node);
 
 /// In the status of a cluster that serves.
 inline const std::string serving = "\"phase\":\"serving\"";
@@ -37,8 +42,13 @@ public:
   /// The counters of the ranks.
   std::vector<std::map<std::string, std::uint64_t>> gauges() const;
 
-  /// Waits until the cluster serves with so many ranks; false when it did not.
-  bool serves_with(std::size_t ranks, std::chrono::milliseconds patience) const;
+  /// The epoch that serves, or the last one that did.
+  std::uint64_t epoch() const;
+
+  /// Waits until the cluster serves with so many ranks, in an epoch after `last`; false when it did
+  /// not.
+  bool
+  serves_with(std::size_t ranks, std::chrono::milliseconds patience, std::uint64_t last = 0) const;
 
 private:
   const cluster& where_;
