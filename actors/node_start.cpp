@@ -80,8 +80,8 @@ result<model_files> open_model_files(const cluster_settings& settings, std::size
   if (!opened)
     return opened.error();
   files.model = std::move(*opened);
-  auto words =
-    compute::tokenizer::open(settings.model.tokenizer.empty() ? *folder : settings.model.tokenizer);
+  files.words_folder = settings.model.tokenizer.empty() ? *folder : settings.model.tokenizer;
+  auto words = compute::tokenizer::open(files.words_folder);
   if (!words)
     return words.error();
   files.words = std::move(*words);
