@@ -293,6 +293,8 @@ BOOST_AUTO_TEST_CASE(A09_no_key_is_left_out) {
   for (const auto* name : {"options_work_test.cpp",
                            "options_nodes_test.cpp",
                            "faulty_wires_test.cpp",
+                           "serve_leaving_test.cpp",
+                           "serve_limits_test.cpp",
                            "tokens_and_text_test.cpp",
                            "numbers_test.cpp",
                            "../fault/recovery_test.cpp",
