@@ -4,6 +4,8 @@
 #include "actors/messages/steps.hpp"
 #include "compute/sampler.hpp"
 
+#include <vector>
+
 namespace troupe::actors {
 
 inline compute::sampling to_sampling(const sampling_choice& wish) {
@@ -16,6 +18,14 @@ inline compute::sampling to_sampling(const sampling_choice& wish) {
   made.frequency_penalty = wish.frequency_penalty;
   made.presence_penalty = wish.presence_penalty;
   made.seed = wish.seed;
+  made.stream = wish.stream;
+  return made;
+}
+
+inline std::vector<compute::logit_bias> to_biases(const std::vector<token_bias>& given) {
+  std::vector<compute::logit_bias> made;
+  for (const auto& one : given)
+    made.push_back({one.token, one.bias});
   return made;
 }
 
@@ -29,6 +39,7 @@ inline sampling_choice to_choice(const compute::sampling& wish) {
   made.frequency_penalty = wish.frequency_penalty;
   made.presence_penalty = wish.presence_penalty;
   made.seed = wish.seed;
+  made.stream = wish.stream;
   return made;
 }
 
