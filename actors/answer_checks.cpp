@@ -1,7 +1,6 @@
 #include "actors/answer_checks.hpp"
 
 #include "actors/sampling.hpp"
-#include "compute/grammar/json_schema.hpp"
 
 #include <fmt/core.h>
 
@@ -24,7 +23,7 @@ result<std::optional<answer_rules>> rules_of(const generate_request& wish,
   compute::sampling_rules checked;
   checked.biases = biases;
   checked.top = made.top_logprobs;
-  if (auto valid = compute::validate(checked); !valid)
+  if (auto valid = compute::validate_rules(checked); !valid)
     return valid.error();
   if (!biases.empty() && biases.back().token >= vocabulary)
     return error{errc::invalid_argument,
@@ -37,8 +36,6 @@ result<std::optional<answer_rules>> rules_of(const generate_request& wish,
                    wish.ignore_end
                      ? "a JSON schema ends the answer; ignore_end does not go with it"
                      : "a JSON schema needs a model with an end token, and this one has none"};
-    if (auto compiled = compute::compile_schema(wish.schema); !compiled)
-      return with_context("the JSON schema", compiled.error());
     made.schema = wish.schema;
     made.ends = end_tokens;
   }

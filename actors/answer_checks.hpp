@@ -10,8 +10,8 @@
 
 namespace troupe::actors {
 
-/// Nothing if it asks for nothing. invalid_argument with the field, the value found and the range;
-/// unsupported: a keyword of a JSON schema that is not part of the subset, by name.
+/// Nothing if it asks for nothing. invalid_argument with the field, the value found and the range.
+/// That a JSON schema is one that can be followed was checked by the gateway.
 result<std::optional<answer_rules>> rules_of(const generate_request& wish,
                                              std::size_t vocabulary,
                                              const std::vector<token_id>& end_tokens);

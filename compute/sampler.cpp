@@ -332,7 +332,7 @@ result<void> validate(const sampling& wish) {
   return {};
 }
 
-result<void> validate(const sampling_rules& rules) {
+result<void> validate_rules(const sampling_rules& rules) {
   if (rules.top > sampling_rules::most_top)
     return error{
       errc::invalid_argument,

@@ -49,7 +49,7 @@ struct sampling_rules {
 };
 
 /// invalid_argument that names the field, the value found and the range.
-result<void> validate(const sampling_rules& rules);
+result<void> validate_rules(const sampling_rules& rules);
 
 /// A token and the natural logarithm of its probability in the model's own distribution.
 struct token_odds {

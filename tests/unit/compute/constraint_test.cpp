@@ -3,6 +3,7 @@
 #include "compute/grammar/constraint.hpp"
 #include "compute/sampler.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
+#include "tests/paths.hpp"
 
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>

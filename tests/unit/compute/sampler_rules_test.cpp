@@ -38,7 +38,7 @@ double log_probability(const std::vector<float>& logits, token_id token) {
 }
 
 void check_refused(const sampling_rules& rules, const std::string& part) {
-  auto valid = validate(rules);
+  auto valid = validate_rules(rules);
   BOOST_REQUIRE(!valid);
   BOOST_TEST(valid.error().what.find(part) != std::string::npos, valid.error().what);
 }
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(rules_outside_of_their_ranges_are_refused_by_name) {
   rules.top = 21;
   check_refused(rules, "top_logprobs is 21, but must be 0 ... 20");
   rules.top = 20;
-  BOOST_TEST(validate(rules).has_value());
+  BOOST_TEST(validate_rules(rules).has_value());
   for (float bias : {-100.5f, 101.f, std::nanf("")}) {
     std::vector<logit_bias> biases = {{7, bias}};
     sampling_rules wrong;
