@@ -1,7 +1,7 @@
 #include "compute/grammar/grammar_builder.hpp"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace troupe::compute {
 
@@ -40,6 +40,25 @@ void grammar_builder::text(node_id from, std::string_view all, node_id to) {
     jump(from, to);
   else
     byte(from, all.back(), to);
+}
+
+void grammar_builder::texts(node_id from, std::vector<std::string> all, node_id to) {
+  std::sort(all.begin(), all.end());
+  std::vector<node_id> path = {from}; // after each byte of the last text
+  std::string_view last;
+  for (const auto& one : all) {
+    auto differs = std::mismatch(one.begin(), one.end(), last.begin(), last.end());
+    path.resize(static_cast<std::size_t>(differs.first - one.begin()) + 1);
+    for (std::size_t at = path.size() - 1; at < one.size() && !full(); ++at) {
+      auto next = node();
+      byte(path.back(), one[at], next);
+      path.push_back(next);
+    }
+    jump(path.back(), to);
+    if (full())
+      return;
+    last = one;
+  }
 }
 
 bool grammar_builder::has_left_recursion() const {

@@ -4,7 +4,9 @@
 #include "compute/grammar/grammar.hpp"
 
 #include <cstddef>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace troupe::compute {
 
@@ -25,6 +27,8 @@ public:
   void jump(node_id from, node_id to);
   void call(node_id from, node_id rule, node_id to);
   void text(node_id from, std::string_view bytes, node_id to);
+  /// Any of them; what they begin with in common is there once.
+  void texts(node_id from, std::vector<std::string> all, node_id to);
 
   /// The piece may end, as a rule, at this node.
   void end(node_id at) { made_.nodes[at].ends = true; }

@@ -160,11 +160,13 @@ private:
                   const std::string& path) {
     auto allowed =
       schema.find("type") != nullptr ? types_of(schema, path) : std::vector<std::string>();
+    std::vector<std::string> texts;
     for (const auto& one : values)
       if (allowed.empty() || std::any_of(allowed.begin(), allowed.end(), [&](const auto& type) {
             return is_of_type(one, type);
           }))
-        to_.text(from, written(one), end);
+        texts.push_back(written(one));
+    to_.texts(from, std::move(texts), end);
   }
 
   void add_alternatives(const dictionary& schema,

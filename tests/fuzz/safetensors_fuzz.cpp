@@ -6,9 +6,8 @@
 #include <cstdlib>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  auto header =
-    troupe::compute::parse_safetensors_header({reinterpret_cast<const std::byte*>(data), size},
-                                              "fuzz");
+  auto header = troupe::compute::parse_safetensors_header(
+    {reinterpret_cast<const std::byte*>(data), size}, "fuzz");
   if (!header)
     return 0;
   for (const auto& tensor : *header)

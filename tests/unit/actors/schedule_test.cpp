@@ -427,8 +427,7 @@ BOOST_AUTO_TEST_CASE(rules_come_with_the_first_rows_of_a_slot_and_again_in_a_new
     BOOST_TEST(entry.rules.empty());
     BOOST_TEST(entry.has(step_entry::wants_logprob) == (entry.position >= 40));
   }
-  driver.work().interrupt(); // that step's tokens were never committed
-  driver.forget();
+  driver.interrupt(1, {}); // that step's tokens were never committed
   step = driver.plan();
   BOOST_REQUIRE(step);
   std::size_t told = 0;

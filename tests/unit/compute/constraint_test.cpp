@@ -94,7 +94,8 @@ const char* const schemas[] = {
   R"({"type": "string", "minLength": 3, "maxLength": 20})",
   R"({"enum": ["red", "green", "light green", 5, {"a": [1, null]}]})",
   R"({"type": "array", "items": {"type": "boolean"}, "minItems": 2, "maxItems": 5})",
-  R"({"anyOf": [{"type": "null"}, {"type": "array", "maxItems": 2, "items": {"type": "integer"}}]})",
+  R"({"anyOf": [{"type": "null"},
+                {"type": "array", "maxItems": 2, "items": {"type": "integer"}}]})",
 };
 
 struct drawn {

@@ -138,6 +138,13 @@ BOOST_AUTO_TEST_CASE(values_alternatives_and_references) {
         {R"("a")", "1", "null", R"({"k":[1.5,true]})"},
         {"2", R"("b")", R"({"k": [1.5,true]})"});
   check(R"({"enum": ["ab", "abc", "b"]})", {R"("ab")", R"("abc")"}, {R"("a")"});
+  check(R"({"enum": ["", "a", "ab", "ab", "b", 1, 12, -1]})",
+        {R"("")", R"("a")", R"("ab")", "1", "12", "-1"},
+        {"2", "-", R"("abc")"});
+  std::string many = R"({"enum": ["x0")";
+  for (int value = 1; value < 20'000; ++value)
+    many += ",\"x" + std::to_string(value) + "\"";
+  check(many + "]}", {R"("x0")", R"("x19999")", R"("x777")"}, {R"("x20000")", R"("x")"});
   check(R"({"type": "string", "enum": ["a", 1]})", {R"("a")"}, {"1"});
   check(R"({"const": {"x": []}})", {R"({"x":[]})"}, {"{}"});
   check(R"({"anyOf": [{"type": "integer"}, {"type": "array", "items": {"const": 1}}]})",
