@@ -64,7 +64,8 @@ BOOST_AUTO_TEST_CASE(E34_no_token_comes_from_frames_that_were_not_what_was_sent)
     for (const std::string where :
          {"rank 0 -> rank 1", "rank 1 -> conductor", "conductor -> rank 1"})
       BOOST_TEST_CONTEXT(what << " " << where) {
-        inject(faulty, {"--what", what, "--where", where, "--when", "message 4", "--steps", "1"});
+        // Late enough that all requests have come: a cluster that recovers takes no new ones.
+        inject(faulty, {"--what", what, "--where", where, "--when", "message 40", "--steps", "1"});
         check_same(faulty.generate(requests));
       }
 }

@@ -46,6 +46,10 @@ BOOST_AUTO_TEST_CASE(the_readme_can_be_typed_as_it_stands) {
      {"ctest --preset release", way::skip, "runs all tests, this one among them"},
      {"build/release/troupe up " + two_stages, way::stay, "", "serving;"},
      {"build/release/troupe status " + two_stages + " --watch", way::watch},
+     {"build/release/troupe serve " + two_stages,
+      way::skip,
+      "integration_serve_* do, at free ports"},
+     {"curl http://127.0.0.1:8080/", way::skip, "needs a port that may be taken; the same suites"},
      {"troupe node cluster.toml --name n3", way::stay}},
     {{"/models/Llama-3.2-1B", model.folder().string()}}};
   reader.before("When nodes come, go and fail", [&] {
@@ -74,6 +78,8 @@ BOOST_AUTO_TEST_CASE(parts_of_cluster_files_in_the_readme_are_right) {
       text += line + "\n";
     if (block.language != "toml" || text.find("[model]") != std::string::npos)
       continue;
+    if (text.find("[[node]]") == std::string::npos)
+      text += "[parallel]\npipeline = 2\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n";
     const cluster made{"[model]\npath = \"" + model.folder().string() + "\"\n" + text};
     const auto ran = made.run({"plan", "FILE"});
     BOOST_TEST(ran.code == 0, ran.all());

@@ -79,14 +79,13 @@ std::map<std::string, std::set<std::string>> read_suites() {
 }
 
 const std::vector<std::string> expected{
-  "A01", "A03", "A05", "A07", "A09", "A11", "A13", "A15", "A17", "A19", "A21", "A23", "A25",
-  "A27", "B01", "B03", "B05", "B07", "B09", "B11", "B13", "B15", "B17", "B19", "B21", "B23",
-  "B25", "B27", "B29", "C01", "C03", "C05", "C06", "C07", "C09", "D01", "D03", "D05", "D06",
-  "D07", "D09", "D11", "D13", "D15", "D17", "D19", "D21", "D23", "E01", "E03", "E05", "E07",
-  "E09", "E11", "E13", "E15", "E17", "E19", "E21", "E23", "E24", "E25", "E27", "E29", "E31",
-  "E33", "E34", "E35", "E37", "E39", "E41", "E43", "E44", "E45", "E47", "E49", "E51", "F01",
-  "F03", "F05", "F07", "F08", "F09", "F11", "G01", "G03", "G04", "G05", "G06", "G07", "G09",
-  "G11"};
+  "A01", "A03", "A05", "A07", "A09", "A11", "A13", "A15", "A17", "A19", "A21", "A23", "A25", "A27",
+  "B01", "B03", "B05", "B07", "B09", "B11", "B13", "B15", "B17", "B19", "B21", "B23", "B25", "B27",
+  "B29", "C01", "C03", "C05", "C06", "C07", "C09", "D01", "D03", "D05", "D06", "D07", "D09", "D11",
+  "D13", "D15", "D17", "D19", "D21", "D23", "E01", "E03", "E05", "E07", "E09", "E11", "E13", "E15",
+  "E17", "E19", "E21", "E23", "E24", "E25", "E27", "E29", "E31", "E33", "E34", "E35", "E37", "E39",
+  "E41", "E43", "E44", "E45", "E47", "E49", "E51", "F01", "F03", "F05", "F07", "F08", "F09", "F11",
+  "G01", "G03", "G04", "G05", "G06", "G07", "G09", "G11"};
 
 } // namespace
 
@@ -98,7 +97,8 @@ BOOST_AUTO_TEST_CASE(every_row_has_a_test_of_its_name_or_says_what_it_waits_for)
     bool has_its_own = false;
     for (const auto& [file, cases] : one.cases)
       for (const auto& name : cases)
-        has_its_own = has_its_own || name.starts_with(id + "_");
+        has_its_own = has_its_own || name.starts_with(id + "_")
+                      || name.find("_" + id + "_") != std::string::npos;
     BOOST_TEST((has_its_own || one.where.find("Waiting: ") != std::string::npos), id);
   }
 }
