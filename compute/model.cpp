@@ -112,7 +112,8 @@ model_costs folder_model::costs(dtype hold) const {
   for (const auto& which : design_->parameters()) {
     const auto elements = static_cast<double>(which.rows() * which.columns());
     const bool matrix = which.shape.size() == 2;
-    const double bytes = elements * static_cast<double>(matrix ? size_of(hold) : sizeof(float));
+    const auto bytes =
+      static_cast<double>(held_bytes(matrix ? hold : dtype::f32, which.rows(), which.columns()));
     const double flops = elements * (matrix ? 2 : 4);
     const bool looked_up = which.role == embedding_role;
     if (which.place && which.place->unit == 0) {
@@ -166,7 +167,9 @@ result<owned_tensor> folder_model::describe_tensor(const parameter& which,
                      .stored = found ? *(*found)->tensor.type : shape_.stored};
   owned.stored_bytes = elements * size_of(owned.stored);
   switch (design_->held_as(which, record)) {
-  case architecture::holding::packed: owned.held_bytes = elements * size_of(hold); break;
+  case architecture::holding::packed:
+    owned.held_bytes = held_bytes(hold, part.rows.size(), part.columns.size());
+    break;
   case architecture::holding::table: owned.held_bytes = owned.stored_bytes; break;
   case architecture::holding::vector: owned.held_bytes = elements * sizeof(float); break;
   }

@@ -19,9 +19,13 @@ struct overloaded : Functions... {
 template <class... Functions>
 overloaded(Functions...) -> overloaded<Functions...>;
 
-inline constexpr std::array<dtype, 3> dtypes{dtype::f32, dtype::f16, dtype::bf16};
+inline constexpr std::array<dtype, 5> dtypes{
+  dtype::f32, dtype::f16, dtype::bf16, dtype::int8, dtype::int4};
+/// The first of them, for what is sent.
 inline constexpr std::array<std::string_view, 3> dtype_names{"f32", "f16", "bf16"};
-inline constexpr std::array<std::string_view, 4> held_dtype_names{"auto", "f32", "f16", "bf16"};
+/// All of them, for what is held, behind the word for none.
+inline constexpr std::array<std::string_view, 6> held_dtype_names{
+  "auto", "f32", "f16", "bf16", "int8", "int4"};
 
 /// In the order of log::level.
 inline constexpr std::array<std::string_view, 6> levels{

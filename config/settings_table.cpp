@@ -36,7 +36,8 @@ std::vector<setting> rows(model_settings& s) {
     {"dtype",
      &s.held_dtype,
      "In which type the weights are held in memory. \"auto\" holds what is stored: a wider type "
-     "gains nothing and costs bandwidth, a narrower one loses accuracy."},
+     "gains nothing and costs bandwidth, a narrower one loses accuracy. int8 and int4 are made at "
+     "load, in blocks of 32 weights with a scale: 1.06 and 0.63 bytes a weight."},
     {"context",
      &s.context_tokens,
      "Tokens of a sequence at most, prompt and answer together. 0 is as many as the model was made "

@@ -36,6 +36,8 @@ bool known(dtype type) {
   case dtype::f32:
   case dtype::f16:
   case dtype::bf16: return true;
+  case dtype::int8:
+  case dtype::int4: break;
   }
   return false;
 }

@@ -56,10 +56,10 @@ result<passing_model> passing_model::make(const bench_options& options, std::siz
   compute::random_model wanted;
   if (auto known = apply_shape(options.shape, wanted); !known)
     return known.error();
-  const auto stored = parse_dtype(options.hold.empty() ? "bf16" : options.hold);
-  if (!stored)
-    return stored.error();
-  wanted.stored = *stored;
+  const auto hold = parse_held_dtype(options.hold.empty() ? "bf16" : options.hold);
+  if (!hold)
+    return hold.error();
+  wanted.stored = is_quantised(*hold) ? dtype::bf16 : *hold; // Blocks are made at load.
   passing_model made(std::filesystem::temp_directory_path()
                      / fmt::format("troupe-bench-{}", ::getpid()));
   progress_line progress(options.quiet);
@@ -122,7 +122,8 @@ result<std::unique_ptr<bench_run>> bench_run::load(const std::filesystem::path& 
     return model.error();
   made->model_ = std::move(*model);
   const auto& shape = made->model_->shape();
-  const auto hold = options.hold.empty() ? result<dtype>(shape.stored) : parse_dtype(options.hold);
+  const auto hold =
+    options.hold.empty() ? result<dtype>(shape.stored) : parse_held_dtype(options.hold);
   if (!hold)
     return hold.error();
   made->hold_ = *hold;

@@ -212,7 +212,7 @@ void add_bench(CLI::App& app, action& chosen) {
     command->add_option("DIR", options->folder, "A model")->check(CLI::ExistingDirectory);
   command->add_option("--shape", options->shape, "110M or 1.1B, with random weights")
     ->excludes(folder);
-  command->add_option("--dtype", options->hold, "Hold weights as f32, f16 or bf16");
+  command->add_option("--dtype", options->hold, "Hold weights as f32, f16, bf16, int8 or int4");
   command->add_option("--threads", options->threads, "0: the cores of this host");
   command->add_option("--prompt", options->prompt, "Tokens of the prompt")->capture_default_str();
   command->add_option("--steps", options->steps, "Tokens decoded after it")->capture_default_str();

@@ -64,6 +64,18 @@ result<dtype> parse_dtype(const std::string& name) {
                fmt::format("no element type {}; f32, f16 and bf16 would work", name)};
 }
 
+result<dtype> parse_held_dtype(const std::string& name) {
+  for (const auto type : {dtype::int8, dtype::int4})
+    if (to_string(type) == name)
+      return type;
+  if (auto plain = parse_dtype(name))
+    return plain;
+  return error{errc::invalid_argument,
+               fmt::format("no type to hold weights in is called {}; f32, f16, bf16, int8 and int4 "
+                           "would work",
+                           name)};
+}
+
 result<void> apply_shape(const std::string& name, compute::random_model& wanted) {
   if (name == "custom")
     return {};

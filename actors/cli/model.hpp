@@ -28,4 +28,7 @@ int run_model_inspect_command(const std::filesystem::path& folder);
 /// "f32", "f16" or "bf16". Error: invalid_argument.
 result<dtype> parse_dtype(const std::string& name);
 
+/// As parse_dtype, for weights in memory: int8 and int4 as well.
+result<dtype> parse_held_dtype(const std::string& name);
+
 } // namespace troupe::cli

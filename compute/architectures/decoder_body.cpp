@@ -179,13 +179,21 @@ public:
   result<void> load_input(decoder_ends& ends) {
     if (!record_.owns_input)
       return {};
-    const bool shared = record_.owns_output && spec_.shape.tied_head;
-    auto rows =
-      shared ? loader_.packed(decoder_names::embedding) : loader_.table(decoder_names::embedding);
-    if (!rows)
-      return rows.error();
-    embedding_ = *std::move(rows);
-    ends.embedding.emplace(where_, embedding_, static_cast<token_id>(ranges_.vocabulary.begin));
+    std::shared_ptr<const matrix> lookups;
+    if (record_.owns_output && spec_.shape.tied_head) {
+      auto both = loader_.tied(decoder_names::embedding);
+      if (!both)
+        return both.error();
+      lookups = std::move(both->lookups);
+      tied_head_ = std::move(both->head);
+    } else {
+      auto table = loader_.table(decoder_names::embedding);
+      if (!table)
+        return table.error();
+      lookups = *std::move(table);
+    }
+    const auto first = static_cast<token_id>(ranges_.vocabulary.begin);
+    ends.embedding.emplace(where_, std::move(lookups), first);
     return {};
   }
 
@@ -217,8 +225,8 @@ public:
     if (!final_norm)
       return final_norm.error();
     ends.final_norm = *std::move(final_norm);
-    auto head = embedding_;
-    if (!spec_.shape.tied_head || !record_.owns_input) {
+    auto head = tied_head_;
+    if (!head) {
       auto rows =
         loader_.packed(spec_.shape.tied_head ? decoder_names::embedding : decoder_names::head);
       if (!rows)
@@ -235,7 +243,7 @@ private:
   const shard_ranges& ranges_;
   shard_loader& loader_;
   device& where_;
-  std::shared_ptr<const matrix> embedding_;
+  std::shared_ptr<const matrix> tied_head_; // loaded with the embedding
 };
 
 } // namespace

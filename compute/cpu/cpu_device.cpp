@@ -22,7 +22,8 @@ public:
 
   std::string describe() const override {
     const auto threads = on_.team->size();
-    return fmt::format("cpu {}, {} thread{}; weights of 16 bits are computed in f32",
+    return fmt::format("cpu {}, {} thread{}; weights of 16 bits are computed in f32, of 8 "
+                       "and 4 in whole numbers",
                        instruction_set(),
                        threads,
                        threads == 1 ? "" : "s");

@@ -1,5 +1,6 @@
 // Look-ups: a row of a table is contiguous; a row of a packed weight is one lane of a panel.
 
+#include "compute/cpu/blocks.hpp"
 #include "compute/cpu/half.hpp"
 #include "compute/cpu/operations.hpp"
 
@@ -16,10 +17,22 @@ void copy_row(const std::byte* from, std::size_t step, std::size_t count, float*
     to[i] = to_float(load_element<Stored>(from, i * step));
 }
 
+/// The same from blocks of a panel.
+void copy_blocks(const panel_matrix& weights, std::size_t row, float* to) {
+  const auto* blocks = weights.panel(row / panel_width);
+  for (std::size_t i = 0; i < weights.columns(); ++i)
+    to[i] = read_value(blocks + i / quantised_block * panel_block_bytes(weights.held()),
+                       weights.held(),
+                       row % panel_width,
+                       i % quantised_block);
+}
+
 void look_up(const matrix& weights, std::size_t row, float* to) {
   const auto* panels = dynamic_cast<const panel_matrix*>(&weights);
   const auto* table = dynamic_cast<const row_table*>(&weights);
   check(panels != nullptr || table != nullptr, "embed: the weight was made by this device");
+  if (is_quantised(weights.held()))
+    return copy_blocks(*panels, row, to);
   with_format(weights.held(), [&](auto stored) {
     using format = decltype(stored);
     if (table != nullptr)

@@ -3,6 +3,7 @@
 // hardware: round to nearest even, subnormals kept, infinities and NaNs carried over. Kernels
 // convert in vectors; this is for packing and look-ups.
 
+#include "config/check.hpp"
 #include "config/dtype.hpp"
 
 #include <bit>
@@ -89,6 +90,8 @@ decltype(auto) with_format(dtype type, F&& f) {
   case dtype::f16: return f(f16{});
   case dtype::bf16: return f(bf16{});
   case dtype::f32: break;
+  case dtype::int8:
+  case dtype::int4: check(false, "blocks of weights have no element type");
   }
   return f(float{});
 }

@@ -32,6 +32,8 @@ HWY_EXPORT(this_target);
 
 namespace {
 
+bool dot_products_wanted = true;
+
 std::string name_of(std::int64_t target) {
   std::string name = hwy::TargetName(target);
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char letter) {
@@ -76,6 +78,19 @@ result<void> use_instruction_set(const std::string& name) {
   hwy::SetSupportedTargetsForTest(chosen);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   return {};
+}
+
+bool has_dot_products() {
+#if HWY_ARCH_X86
+  static const bool found = __builtin_cpu_supports("avx512vnni") != 0;
+#else
+  constexpr bool found = false;
+#endif
+  return found && dot_products_wanted;
+}
+
+void use_dot_products(bool wanted) {
+  dot_products_wanted = wanted;
 }
 
 } // namespace troupe::compute::cpu

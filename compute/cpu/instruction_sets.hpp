@@ -19,4 +19,10 @@ std::string instruction_set();
 /// them. Not while a kernel runs. Error: invalid_argument with the names that would work.
 result<void> use_instruction_set(const std::string& name);
 
+/// Whether the processor adds up four 8-bit products in one instruction (AVX-512 VNNI), and may.
+bool has_dot_products();
+
+/// Makes the kernels do without; for tests that compare both. Not while a kernel runs.
+void use_dot_products(bool wanted);
+
 } // namespace troupe::compute::cpu

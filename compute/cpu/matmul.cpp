@@ -15,46 +15,12 @@
 #define HWY_TARGET_INCLUDE "compute/cpu/matmul.cpp"
 #include <hwy/foreach_target.h>
 
+#include "compute/cpu/finish-inl.hpp"
 #include "compute/cpu/tile-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 
 namespace troupe::compute::cpu::HWY_NAMESPACE {
-
-/// out = sum (+ bias) (+ added) over some lanes; what is not there is null.
-template <class D>
-HWY_INLINE void
-finish_lanes(D d, const float* sum, const float* bias, const float* added, float* out) {
-  auto value = hn::LoadU(d, sum);
-  if (bias != nullptr)
-    value = hn::Add(value, hn::LoadU(d, bias));
-  if (added != nullptr)
-    value = hn::Add(hn::LoadU(d, added), value);
-  hn::StoreU(value, d, out);
-}
-
-/// One row of one panel; sum: [panel_width].
-HWY_INLINE void
-finish_row(const matmul_job& job, std::size_t panel, std::size_t row, const float* sum) {
-  const auto first = panel * panel_width;
-  const auto count = std::min(panel_width, job.weights->rows() - first);
-  const auto at = [](const float* values, std::size_t i) { return values ? values + i : nullptr; };
-  const float* bias = job.bias.empty() ? nullptr : job.bias.data() + first;
-  const float* added = job.added.data ? job.added.row(row) + first : nullptr;
-  float* out = job.out.row(row) + first;
-  std::size_t i = 0;
-  for (; i + lane_count <= count; i += lane_count)
-    finish_lanes(lanes(), sum + i, at(bias, i), at(added, i), out + i);
-  for (; i < count; ++i)
-    finish_lanes(hn::CappedTag<float, 1>(), sum + i, at(bias, i), at(added, i), out + i);
-}
-
-/// sums: [panel][rows][panel_width] -> out, in the order in which out lies in memory.
-void finish_panels(const matmul_job& job, range panels, const float* sums) {
-  for (std::size_t row = 0; row < job.x.rows; ++row)
-    for (auto panel = panels.begin; panel < panels.end; ++panel)
-      finish_row(job, panel, row, sums + ((panel - panels.begin) * job.x.rows + row) * panel_width);
-}
 
 /// Where a tile's rows of a block lie in job.tiles: [block][tile][column][row].
 float* tile_of_x(const matmul_job& job, std::size_t begin, std::size_t count, std::size_t row) {
@@ -192,6 +158,8 @@ void matmul_share(const matmul_job& job, std::size_t thread, std::size_t threads
   case dtype::f32: return multiply_share<float>(job, thread, threads);
   case dtype::f16: return multiply_share<f16>(job, thread, threads);
   case dtype::bf16: return multiply_share<bf16>(job, thread, threads);
+  case dtype::int8:
+  case dtype::int4: break; // matmul_blocks.cpp
   }
 }
 
@@ -251,8 +219,14 @@ void matmul(execution& on,
                    .bias = bias,
                    .out = part(out, first, rows),
                    .added = part(added, first, rows),
-                   .tiles = rows == 1 ? x.row(first) : on.shared.floats(rows * x.columns),
+                   .tiles = x.row(first), // As it is when there is only one row.
                    .group_panels = panels_at_once(rows, x.columns)};
+    if (is_quantised(weights.held())) {
+      matmul_blocks(job);
+      continue;
+    }
+    if (rows > 1)
+      job.tiles = on.shared.floats(rows * x.columns);
     on.run(rows * weights.rows() * weights.columns(), [&](std::size_t thread, std::size_t threads) {
       HWY_DYNAMIC_DISPATCH(matmul_share)(job, thread, threads);
     });

@@ -20,10 +20,15 @@ struct matmul_job {
   std::span<const float> bias;
   tensor out;
   tensor added; ///< Without data: nothing is added.
-  float* tiles; ///< x by blocks of columns and tiles of rows, those of a tile side by side.
+  /// x by blocks of columns and tiles of rows, those of a tile side by side; quantised for weights
+  /// that are.
+  float* tiles;
   std::size_t group_panels; ///< Panels whose sums are kept while the blocks of columns pass.
 
   std::size_t columns() const noexcept { return weights->columns(); }
 };
+
+/// For weights in blocks; lays out x by itself.
+void matmul_blocks(matmul_job& job);
 
 } // namespace troupe::compute::cpu

@@ -2,6 +2,7 @@
 // in row order (the order in which a source is stored) and leaves it in panel order. A panel may
 // have rows of several sources.
 
+#include "compute/cpu/blocks.hpp"
 #include "compute/cpu/half.hpp"
 #include "compute/cpu/panels.hpp"
 
@@ -62,17 +63,21 @@ bool convert(const std::byte* stored, std::size_t count, Held* held) {
   }
 }
 
-/// Finds the element of a row that made convert() fail, and keeps the first one of the matrix.
+/// Keeps the first element of the matrix that does not fit.
+void report_element(pack_job& job, std::uint64_t element) {
+  auto known = job.too_large.load();
+  while (element < known && !job.too_large.compare_exchange_weak(known, element)) {
+  }
+}
+
+/// Finds the element of a row that made convert() fail, and reports it.
 template <class Stored, class Held>
 void report(pack_job& job, const std::byte* stored, std::size_t count, std::uint64_t first) {
   for (std::size_t i = 0; i < count; ++i) {
     const float value = to_float(load_element<Stored>(stored, i));
     if (!std::isfinite(value) || std::isfinite(to_float(from_float<Held>(value))))
       continue;
-    auto known = job.too_large.load();
-    while (first + i < known && !job.too_large.compare_exchange_weak(known, first + i)) {
-    }
-    return;
+    return report_element(job, first + i);
   }
 }
 
@@ -101,7 +106,42 @@ void pack_panel(pack_job& job, std::size_t panel) {
   }
 }
 
+/// The same in blocks. A weight that is not finite has no place in one, nor has a block whose scale
+/// would not be.
+void pack_panel_blocks(pack_job& job, std::size_t panel) {
+  const auto first_row = panel * panel_width;
+  const auto columns = job.made->columns();
+  const auto held = job.made->held();
+  const auto rows = std::min(panel_width, job.made->rows() - first_row);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto from = find_row(job.sources, first_row + row);
+    auto* block = job.made->panel(panel);
+    for (std::size_t begin = 0; begin < columns;
+         begin += quantised_block, block += panel_block_bytes(held)) {
+      float values[quantised_block];
+      const auto count = std::min(quantised_block, columns - begin);
+      const auto* at = from.at(begin);
+      with_format(from.source->stored, [&](auto format) {
+        using stored = decltype(format);
+        convert<stored>(at, count, values);
+      });
+      const bool finite =
+        std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
+      const auto made = finite ? quantise({values, count}, held) : quantised_row{};
+      if (finite && std::isfinite(made.scale) && std::isfinite(made.minimum))
+        put_row(block, held, row, made);
+      else
+        report_element(job, (first_row + row) * columns + begin);
+    }
+  }
+}
+
 void pack_share(pack_job& job, range panels) {
+  if (is_quantised(job.made->held())) {
+    for (auto panel = panels.begin; panel < panels.end; ++panel)
+      pack_panel_blocks(job, panel);
+    return;
+  }
   with_format(job.made->held(), [&](auto held) {
     for (auto panel = panels.begin; panel < panels.end; ++panel)
       pack_panel<decltype(held)>(job, panel);
@@ -117,7 +157,7 @@ error too_large(const pack_job& job, std::uint64_t element) {
                       where.row,
                       element % job.made->columns(),
                       to_string(hold),
-                      hold == dtype::f16 ? " or bf16" : "")};
+                      hold == dtype::bf16 ? "" : " or bf16")};
 }
 
 } // namespace
@@ -134,7 +174,7 @@ pack_panels(execution& on, std::span<const weight_source> sources, dtype hold) {
     rows += source.rows;
   }
   const auto padded_rows = (rows + panel_width - 1) / panel_width * panel_width;
-  auto memory = on.weights.take(padded_rows * columns * size_of(hold), "a packed weight");
+  auto memory = on.weights.take(held_bytes(hold, padded_rows, columns), "a packed weight");
   if (!memory)
     return memory.error();
   auto made = std::make_unique<panel_matrix>(rows, columns, hold, std::move(*memory));

@@ -28,7 +28,7 @@ public:
   std::size_t panels() const noexcept { return (rows_ + panel_width - 1) / panel_width; }
 
   std::byte* panel(std::size_t index) const noexcept {
-    return memory_.data() + index * columns_ * panel_width * size_of(held_);
+    return memory_.data() + index * held_bytes(held_, panel_width, columns_);
   }
 
 private:

@@ -63,6 +63,8 @@ std::uint32_t convert_from_f32(float value, dtype type) noexcept {
   case dtype::f32: return std::bit_cast<std::uint32_t>(value);
   case dtype::f16: return f32_to_f16(value);
   case dtype::bf16: return f32_to_bf16(value);
+  case dtype::int8:
+  case dtype::int4: break; // Made of blocks, not of values.
   }
   return 0;
 }

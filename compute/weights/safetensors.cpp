@@ -198,6 +198,8 @@ std::string_view safetensors_name(dtype type) noexcept {
   case dtype::f32: return "F32";
   case dtype::f16: return "F16";
   case dtype::bf16: return "BF16";
+  case dtype::int8:
+  case dtype::int4: break; // Never stored.
   }
   return "unknown";
 }

@@ -56,6 +56,25 @@ result<std::unique_ptr<matrix>> shard_loader::packed(std::span<const std::string
   return made;
 }
 
+result<shard_loader::tied_matrix> shard_loader::tied(std::string_view name) {
+  const auto& owned = describe(name);
+  auto head = packed(name);
+  if (!head)
+    return head.error();
+  tied_matrix made{nullptr, *std::move(head)};
+  made.lookups = made.head;
+  if (owned.stored == hold_)
+    return made;
+  auto in_place = reader_.locate(owned);
+  if (!in_place)
+    return in_place.error();
+  auto lookups = where_.table(*in_place);
+  if (!lookups)
+    return with_context(fmt::format("tensor '{}'", name), lookups.error());
+  made.lookups = *std::move(lookups);
+  return made;
+}
+
 result<std::unique_ptr<matrix>> shard_loader::table(std::string_view name) {
   const auto& owned = describe(name);
   auto part = take(owned);

@@ -52,6 +52,15 @@ public:
     return packed(std::vector{std::string(name)});
   }
 
+  /// An embedding that is the head as well. Look-ups see it as it is stored, as they do on a rank
+  /// that has no head: where that is not how weights are held, they go to the file.
+  struct tied_matrix {
+    std::shared_ptr<const matrix> lookups;
+    std::shared_ptr<const matrix> head;
+  };
+
+  result<tied_matrix> tied(std::string_view name);
+
   /// For lookups only; stays where it is stored.
   result<std::unique_ptr<matrix>> table(std::string_view name);
 

@@ -38,7 +38,7 @@ result<std::shared_ptr<const mapped_file>> shard_reader::map(const std::string& 
   return mapped;
 }
 
-result<shard_reader::part> shard_reader::read(const owned_tensor& owned) {
+result<weight_source> shard_reader::locate(const owned_tensor& owned) {
   auto found = index_.find(owned.name);
   if (!found)
     return found.error();
@@ -52,21 +52,28 @@ result<shard_reader::part> shard_reader::read(const owned_tensor& owned) {
                  fmt::format("{}: was cut while it was in use; tensor '{}' lies beyond its end",
                              (*file)->path().string(),
                              owned.name)};
-  const auto where = place(tensor, owned);
+  return weight_source{.data = bytes.data() + place(tensor, owned).first,
+                       .stored = owned.stored,
+                       .rows = owned.rows.size(),
+                       .columns = owned.columns.size(),
+                       .stride = tensor.shape.back(),
+                       .owner = std::const_pointer_cast<mapped_file>(*file)};
+}
+
+result<shard_reader::part> shard_reader::read(const owned_tensor& owned) {
+  auto source = locate(owned);
+  if (!source)
+    return source.error();
+  const auto element = size_of(source->stored);
+  const auto row = source->columns * element;
   digest_stream digest;
-  if (where.row == where.stride)
-    digest.add(bytes.subspan(where.first, where.rows * where.row));
+  if (source->stride == source->columns)
+    digest.add({source->data, source->rows * row});
   else
-    for (std::size_t row = 0; row < where.rows; ++row)
-      digest.add(bytes.subspan(where.first + row * where.stride, where.row));
-  bytes_read_ += where.rows * where.row;
-  return part{.source = {.data = bytes.data() + where.first,
-                         .stored = owned.stored,
-                         .rows = owned.rows.size(),
-                         .columns = owned.columns.size(),
-                         .stride = tensor.shape.back(),
-                         .owner = std::const_pointer_cast<mapped_file>(*file)},
-              .digest = digest.digest()};
+    for (std::size_t i = 0; i < source->rows; ++i)
+      digest.add({source->data + i * source->stride * element, row});
+  bytes_read_ += source->rows * row;
+  return part{.source = *std::move(source), .digest = digest.digest()};
 }
 
 void shard_reader::release(const owned_tensor& owned) {

@@ -27,6 +27,9 @@ public:
     digest128 digest;     ///< Of the part's bytes, row by row.
   };
 
+  /// Where the part lies in its file; reads nothing.
+  result<weight_source> locate(const owned_tensor& owned);
+
   /// Reads all bytes of the part. Errors: the tensor or its file is gone or has changed.
   result<part> read(const owned_tensor& owned);
 

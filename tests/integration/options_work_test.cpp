@@ -73,6 +73,14 @@ BOOST_AUTO_TEST_CASE(A09_model_context_and_dtype) {
   BOOST_TEST(ranks[1].at("weight_bytes") < wide_ranks[1].at("weight_bytes") * 6 / 10);
   BOOST_TEST(ranks[1].at("weight_bytes") > wide_ranks[1].at("weight_bytes") * 4 / 10);
   BOOST_TEST(ranks[1].at("state_bytes") == wide_ranks[1].at("state_bytes") / 4);
+  for (const auto& [type, part] : {std::pair{"int8", 34.0 / 128}, {"int4", 20.0 / 128}}) {
+    const cluster few_bits{one_process(2)};
+    const serving_cluster served{few_bits, set({std::string{"model.dtype="} + type})};
+    const auto held = served.gauges().at(1).at("weight_bytes");
+    // Norms are f32 whatever the weights are, and the last panel of a weight is filled up.
+    BOOST_TEST(held > wide_ranks[1].at("weight_bytes") * part, type);
+    BOOST_TEST(held < wide_ranks[1].at("weight_bytes") * (part + 0.1), type);
+  }
   BOOST_TEST(one.try_generate({prompt(100, 4)}).code == 0);
   const auto refused = narrow_one.try_generate({prompt(100, 4)});
   BOOST_TEST(refused.code == 2);
@@ -306,6 +314,8 @@ BOOST_AUTO_TEST_CASE(A09_options_of_model_random_and_bench) {
   const auto narrow = bench("bf16", "16");
   const auto wide = bench("f32", "24");
   BOOST_TEST(number_in(wide, "decode_bytes") > number_in(narrow, "decode_bytes") * 18 / 10);
+  BOOST_TEST(number_in(bench("int8", "16"), "decode_bytes")
+             < number_in(narrow, "decode_bytes") * 7 / 10);
   BOOST_TEST(number_in(narrow, "prompt_tokens") == 16u);
   BOOST_TEST(number_in(wide, "prompt_tokens") == 24u);
   BOOST_TEST(here.run({"bench", folder, "--dtype", "f8", "-q"}).code == 2);

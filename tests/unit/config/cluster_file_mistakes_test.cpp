@@ -85,7 +85,9 @@ BOOST_AUTO_TEST_CASE(a_number_out_of_range_says_the_range) {
 
 BOOST_AUTO_TEST_CASE(a_word_that_is_not_known_gets_the_nearest) {
   MUST_SAY(mistake(model_line("dtype = \"bf61\"")), "did you mean \"bf16\"?");
-  MUST_SAY(mistake(model_line("dtype = \"int4\"")), "\"auto\", \"f32\", \"f16\", \"bf16\"");
+  MUST_SAY(mistake(model_line("dtype = \"q4_0\"")),
+           "\"auto\", \"f32\", \"f16\", \"bf16\", \"int8\", \"int4\"");
+  MUST_SAY(mistake(node_line("[parallel]\nwire_dtype = \"int8\"")), "\"f32\", \"f16\", \"bf16\"");
   MUST_SAY(mistake(node_line("device = \"cuda\"")), "must be \"cpu\"");
   MUST_SAY(mistake(node_line("[cluster]\nlog = \"inf\"")), "did you mean \"info\"?");
 }

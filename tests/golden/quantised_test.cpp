@@ -1,0 +1,116 @@
+// Weights held in 8 and 4 bits: how far logits move, what that costs the demo model in nats a
+// token, and that the shape of a run moves them no further.
+
+#include "compute/tokenizer/tokenizer.hpp"
+#include "tests/golden/fixture.hpp"
+#include "tests/paths.hpp"
+#include "tests/support/stage_grid.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+using namespace troupe;
+using namespace troupe::tests;
+namespace data = boost::unit_test::data;
+
+namespace troupe {
+
+inline std::ostream& operator<<(std::ostream& out, dtype type) {
+  return out << to_string(type);
+}
+
+} // namespace troupe
+
+namespace {
+
+const auto quantised = data::make({dtype::int8, dtype::int4});
+
+bool same_bits(const logits_rows& left, const logits_rows& right) {
+  return std::equal(
+    left.begin(), left.end(), right.begin(), right.end(), [](const auto& a, const auto& b) {
+      return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+    });
+}
+
+logits_rows prompt_logits(const fixture& of, const stage_grid::options& how, std::size_t chunk) {
+  stage_grid grid(of.model, how);
+  growing_text text(of.prompt, 0);
+  return run_prompt(grid, text, chunk);
+}
+
+/// Mean of -log p of each token after the first, given those before it.
+double nats_a_token(const std::shared_ptr<const compute::model>& model,
+                    const std::vector<token_id>& tokens,
+                    dtype hold) {
+  stage_grid grid(model, {.hold = hold});
+  growing_text text(tokens, 0);
+  const auto logits = run_prompt(grid, text, 1);
+  double total = 0.0;
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    const double largest = *std::max_element(logits[i].begin(), logits[i].end());
+    double sum = 0.0;
+    for (double value : logits[i])
+      sum += std::exp(value - largest);
+    total += std::log(sum) + largest - logits[i][tokens[i + 1]];
+  }
+  return total / static_cast<double>(tokens.size() - 1);
+}
+
+} // namespace
+
+BOOST_DATA_TEST_CASE(logits_of_seeded_models_move_by_a_stated_part,
+                     data::make(fixture_names()) * quantised,
+                     name,
+                     hold) {
+  const auto expected = read_fixture(name);
+  const auto exact = prompt_logits(expected, {}, 1);
+  const auto found = prompt_logits(expected, {.hold = hold}, 1);
+  float worst = 0.0f;
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    worst = std::max(worst, relative_error(found[i], exact[i]));
+  BOOST_TEST_MESSAGE(name << " in " << hold << ": largest relative error " << worst);
+  BOOST_TEST(worst < (hold == dtype::int8 ? 0.05f : 0.5f));
+  BOOST_TEST(worst > 1e-4f); // Otherwise nothing was quantised.
+}
+
+BOOST_DATA_TEST_CASE(G06_quantised_weights_give_the_same_bits_in_any_shape,
+                     data::make(fixture_names()) * quantised,
+                     name,
+                     hold) {
+  const auto expected = read_fixture(name);
+  const auto whole = prompt_logits(expected, {.hold = hold}, 64);
+  for (std::size_t stages = 2; stages <= expected.model->shape().layers; ++stages)
+    BOOST_TEST(same_bits(prompt_logits(expected, {.stages = stages, .hold = hold}, 64), whole),
+               stages << " stages");
+  BOOST_TEST(same_bits(prompt_logits(expected, {.hold = hold, .threads = 3}, 64), whole));
+  for (const std::size_t chunk : {1, 5})
+    BOOST_TEST((prompt_logits(expected, {.hold = hold}, chunk).back() == whole.back()),
+               "chunks of " << chunk);
+}
+
+BOOST_AUTO_TEST_CASE(the_demo_model_loses_little_by_fewer_bits) {
+  const std::filesystem::path folder = TROUPE_SOURCE_DIR "/config/demo";
+  const auto model = compute::model::open(folder);
+  BOOST_REQUIRE_MESSAGE(model, model.error().what);
+  const auto words = compute::tokenizer::open(folder);
+  BOOST_REQUIRE_MESSAGE(words, words.error().what);
+  const auto tokens = (*words)->encode(
+    "And the LORD said unto him, What is that in thine hand? And he said, A rod. And he said, Cast "
+    "it on the ground. And he cast it on the ground, and it became a serpent; and Moses fled from "
+    "before it. And the LORD said unto Moses, Put forth thine hand, and take it by the tail.",
+    true);
+  BOOST_REQUIRE_MESSAGE(tokens, tokens.error().what);
+  const auto exact = nats_a_token(*model, *tokens, dtype::f32);
+  for (const auto hold : {dtype::bf16, dtype::int8, dtype::int4}) {
+    const auto found = nats_a_token(*model, *tokens, hold);
+    BOOST_TEST_MESSAGE(tokens->size() << " tokens in " << hold << ": " << found
+                                      << " nats a token, in f32 " << exact);
+    BOOST_TEST(std::abs(found - exact) < (hold == dtype::int4 ? 0.2 : 0.02));
+  }
+}
