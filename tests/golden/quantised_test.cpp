@@ -44,6 +44,17 @@ logits_rows prompt_logits(const fixture& of, const stage_grid::options& how, std
   return run_prompt(grid, text, chunk);
 }
 
+/// Root of the mean square of what differs, relative to that of `right`.
+double distance(const logits_rows& left, const logits_rows& right) {
+  double wrong = 0.0, size = 0.0;
+  for (std::size_t i = 0; i < right.size(); ++i)
+    for (std::size_t k = 0; k < right[i].size(); ++k) {
+      wrong += std::pow(double{left[i][k]} - right[i][k], 2);
+      size += std::pow(double{right[i][k]}, 2);
+    }
+  return std::sqrt(wrong / size);
+}
+
 /// Mean of -log p of each token after the first, given those before it.
 double nats_a_token(const std::shared_ptr<const compute::model>& model,
                     const std::vector<token_id>& tokens,
@@ -64,19 +75,22 @@ double nats_a_token(const std::shared_ptr<const compute::model>& model,
 
 } // namespace
 
-BOOST_DATA_TEST_CASE(logits_of_seeded_models_move_by_a_stated_part,
-                     data::make(fixture_names()) * quantised,
-                     name,
-                     hold) {
+// The models of the fixtures have random weights and sharp attention, which no training has made
+// robust: what a product loses comes out some eight times larger (rounding weights to bf16, 0.1 %
+// of a product, moves these logits by 0.9 %).
+BOOST_DATA_TEST_CASE(logits_of_seeded_models_move_by_a_stated_part, fixture_names(), name) {
   const auto expected = read_fixture(name);
   const auto exact = prompt_logits(expected, {}, 1);
-  const auto found = prompt_logits(expected, {.hold = hold}, 1);
-  float worst = 0.0f;
-  for (std::size_t i = 0; i < exact.size(); ++i)
-    worst = std::max(worst, relative_error(found[i], exact[i]));
-  BOOST_TEST_MESSAGE(name << " in " << hold << ": largest relative error " << worst);
-  BOOST_TEST(worst < (hold == dtype::int8 ? 0.05f : 0.5f));
-  BOOST_TEST(worst > 1e-4f); // Otherwise nothing was quantised.
+  const auto error_of = [&](dtype hold) {
+    return distance(prompt_logits(expected, {.hold = hold}, 1), exact);
+  };
+  const auto eight = error_of(dtype::int8);
+  const auto four = error_of(dtype::int4);
+  BOOST_TEST_MESSAGE(name << ": relative error of logits in int8 " << eight << ", int4 " << four);
+  BOOST_TEST(eight < 0.1);
+  BOOST_TEST(four < 0.7);
+  BOOST_TEST(eight > 1e-3); // Otherwise nothing was quantised.
+  BOOST_TEST(four > 3 * eight);
 }
 
 BOOST_DATA_TEST_CASE(G06_quantised_weights_give_the_same_bits_in_any_shape,
@@ -97,20 +111,20 @@ BOOST_DATA_TEST_CASE(G06_quantised_weights_give_the_same_bits_in_any_shape,
 BOOST_AUTO_TEST_CASE(the_demo_model_loses_little_by_fewer_bits) {
   const std::filesystem::path folder = TROUPE_SOURCE_DIR "/config/demo";
   const auto model = compute::model::open(folder);
-  BOOST_REQUIRE_MESSAGE(model, model.error().what);
+  BOOST_REQUIRE(model);
   const auto words = compute::tokenizer::open(folder);
-  BOOST_REQUIRE_MESSAGE(words, words.error().what);
+  BOOST_REQUIRE(words);
   const auto tokens = (*words)->encode(
     "And the LORD said unto him, What is that in thine hand? And he said, A rod. And he said, Cast "
     "it on the ground. And he cast it on the ground, and it became a serpent; and Moses fled from "
     "before it. And the LORD said unto Moses, Put forth thine hand, and take it by the tail.",
     true);
-  BOOST_REQUIRE_MESSAGE(tokens, tokens.error().what);
+  BOOST_REQUIRE(tokens);
   const auto exact = nats_a_token(*model, *tokens, dtype::f32);
   for (const auto hold : {dtype::bf16, dtype::int8, dtype::int4}) {
     const auto found = nats_a_token(*model, *tokens, hold);
     BOOST_TEST_MESSAGE(tokens->size() << " tokens in " << hold << ": " << found
                                       << " nats a token, in f32 " << exact);
-    BOOST_TEST(std::abs(found - exact) < (hold == dtype::int4 ? 0.2 : 0.02));
+    BOOST_TEST(std::abs(found - exact) < (hold == dtype::int4 ? 0.1 : 0.02));
   }
 }
