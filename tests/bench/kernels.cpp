@@ -1,5 +1,6 @@
 // bench_kernels: the CPU kernels against what the processor can do. One JSON line a measure, with
-// the ratio to the limit that binds it: read bandwidth or multiply-adds. The limits are measured by
+// the ratio to the limit that binds it: read bandwidth or multiply-adds (of f32, also for weights
+// of 8 and 4 bits, whose products in whole numbers may be above that). The limits are measured by
 // passes of a millisecond just before and after each call, so that other work on the machine weighs
 // on both; "best" and "median" are of the ratios. With one thread all times are those of the thread
 // (it may wait for a core as long as it likes); with more they are the wall's: keep the machine
@@ -108,7 +109,7 @@ void bench_matmul(const bench& b, dtype held, std::size_t rows, std::size_t colu
     auto x = random_floats(m * columns);
     std::vector<float> out(m * rows);
     std::size_t next = 0;
-    const amount of{static_cast<double>(rows * columns * size_of(held)),
+    const amount of{static_cast<double>(held_bytes(held, rows, columns)),
                     2.0 * static_cast<double>(m * rows * columns)};
     measure(b,
             fmt::format("matmul {} {}x{} m {}", to_string(held), columns, rows, m),
@@ -196,7 +197,7 @@ int main(int count, char** arguments) {
              figures.best_flops_per_second * 1e-9,
              figures.flops_per_second * 1e-9);
   const bench b{.on = *on, .probe = probe, .seconds = seconds};
-  for (auto held : {dtype::bf16, dtype::f16, dtype::f32})
+  for (auto held : {dtype::bf16, dtype::f16, dtype::f32, dtype::int8, dtype::int4})
     for (auto [columns, rows] : {std::pair{768, 2048}, {2048, 5632}, {5632, 2048}, {2048, 32000}})
       bench_matmul(b, held, static_cast<std::size_t>(rows), static_cast<std::size_t>(columns));
   for (const heads h : {heads{12, 4, 64}, heads{32, 4, 64}, heads{32, 32, 64}})
