@@ -102,7 +102,8 @@ BOOST_DATA_TEST_CASE(G06_quantised_weights_give_the_same_bits_in_any_shape,
   for (std::size_t stages = 2; stages <= expected.model->shape().layers; ++stages)
     BOOST_TEST(same_bits(prompt_logits(expected, {.stages = stages, .hold = hold}, 64), whole),
                stages << " stages");
-  BOOST_TEST(same_bits(prompt_logits(expected, {.hold = hold, .threads = 3}, 64), whole));
+  if (name == fixture_names().front()) // More threads than cores wait long on a busy machine.
+    BOOST_TEST(same_bits(prompt_logits(expected, {.hold = hold, .threads = 3}, 64), whole));
   for (const std::size_t chunk : {1, 5})
     BOOST_TEST((prompt_logits(expected, {.hold = hold}, chunk).back() == whole.back()),
                "chunks of " << chunk);
