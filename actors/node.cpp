@@ -10,6 +10,7 @@
 #include "actors/node_state.hpp"
 #include "actors/plan.hpp"
 #include "actors/run_folder.hpp"
+#include "actors/serve/server.hpp"
 #include "actors/settings_digest.hpp"
 #include "actors/system.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
@@ -91,6 +92,7 @@ private:
   std::shared_ptr<conductor_place> conductor_ = std::make_shared<conductor_place>();
   std::optional<director_actor> director_; ///< On the head.
   gateway_actor gateway_;
+  std::unique_ptr<serve::server> server_; ///< On the head, where [serve] wants one.
   node_actor node_;
   std::uint16_t port_ = 0;
   int parts_ = 1; ///< The node's actor, and the director on the head.
@@ -196,7 +198,16 @@ result<void> node_process::start_head() {
     return port.error();
   port_ = *port;
   log::info("head listens on {}", name_endpoint(settings_.nodes[index_].bind, port_));
-  return control_file_->write({port_, settings_.cluster.name, options_.name});
+  control_point told{port_, settings_.cluster.name, options_.name};
+  if (settings_.serve.enabled) {
+    auto server =
+      serve::server::start(control_->system(), {&settings_, gateway_, words_, plan_.context});
+    if (!server)
+      return server.error();
+    server_ = std::move(*server);
+    told.url = server_->url();
+  }
+  return control_file_->write(std::move(told));
 }
 
 /// Waits for the head, whatever the order of start, and says why it could not be reached.
@@ -349,6 +360,8 @@ result<void> node_process::wait_for_the_end() {
 node_process::~node_process() {
   if (!control_)
     return;
+  if (server_)
+    server_->stop(milliseconds{1000}); // Answers are complete by now; they may be on their way.
   if (port_ != 0)
     control_->unpublish(gateway_, port_);
   caf::scoped_actor self{control_->system()};

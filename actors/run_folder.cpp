@@ -183,6 +183,7 @@ result<void> control_file::write(control_point point) {
   const nlohmann::json content{{"port", point.port},
                                {"cluster", point.cluster},
                                {"node", point.node},
+                               {"url", point.url},
                                {"pid", point.pid},
                                {"started", point.started}};
   const auto whole = folder_ / "control.json.new";
@@ -211,6 +212,7 @@ result<control_point> read_control(const fs::path& folder) {
     found.port = content.at("port").get<std::uint16_t>();
     found.cluster = content.at("cluster").get<std::string>();
     found.node = content.at("node").get<std::string>();
+    found.url = content.at("url").get<std::string>();
     found.pid = content.at("pid").get<pid_t>();
     found.started = content.at("started").get<std::uint64_t>();
   } catch (const nlohmann::json::exception& mistake) {

@@ -31,6 +31,7 @@ struct control_point {
   std::uint16_t port = 0;
   std::string cluster;
   std::string node;
+  std::string url = {};      ///< Of its HTTP server; empty: it has none.
   pid_t pid = 0;             ///< Filled in by write().
   std::uint64_t started = 0; ///< Of that process, in clock ticks since boot; by write().
 };

@@ -18,7 +18,8 @@ bool is_local(std::string_view key) {
                                               "limits.",
                                               "recovery.journal",
                                               "recovery.restart",
-                                              "recovery.shrink"};
+                                              "recovery.shrink",
+                                              "serve."};
   for (const auto section : local_sections)
     if (key.substr(0, section.size()) == section)
       return true;

@@ -38,6 +38,9 @@ result<cluster_settings> parse_cluster_text(std::string_view text,
 /// The files of [security] exist, can be read, and the secret is long enough and private.
 result<void> check_security_files(const cluster_settings& settings);
 
+/// The files of [serve], which only the head needs: they can be read, and keys are private.
+result<void> check_serve_files(const cluster_settings& settings);
+
 /// The cluster file of the demo (config/examples/demo.toml), which is built into the program.
 std::string_view demo_cluster_text() noexcept;
 

@@ -1,4 +1,5 @@
-// What check_security_files (config/cluster_file.hpp) demands of the files under [security].
+// What check_security_files (config/cluster_file.hpp) demands of the files under [security] and
+// [serve].
 
 #include "config/cluster_file.hpp"
 #include "config/source_mark.hpp"
@@ -21,14 +22,14 @@ constexpr long least_secret_bytes = 16;
 enum class audience { everyone, owner_and_group };
 
 void check_file(const cluster_settings& settings,
-                std::string_view name,
+                std::string_view full_name,
                 const std::filesystem::path& file,
                 audience readers,
                 mistakes& found) {
+  const auto name = full_name.substr(full_name.find('.') + 1);
   const auto complain = [&](std::string_view what, std::string_view remedy) {
-    found.add(settings.point_at(fmt::format("security.{}", name),
-                                fmt::format("{} {}: {}", name, file.string(), what),
-                                remedy));
+    found.add(
+      settings.point_at(full_name, fmt::format("{} {}: {}", name, file.string(), what), remedy));
   };
 
   struct stat status {};
@@ -53,11 +54,26 @@ result<void> check_security_files(const cluster_settings& settings) {
   const auto& security = settings.security;
   mistakes found;
   if (security.has_secret())
-    check_file(settings, "secret_file", security.secret_file, audience::owner_and_group, found);
+    check_file(
+      settings, "security.secret_file", security.secret_file, audience::owner_and_group, found);
   if (security.has_certificates()) {
-    check_file(settings, "certificate", security.certificate, audience::everyone, found);
-    check_file(settings, "key", security.key, audience::owner_and_group, found);
-    check_file(settings, "authority", security.authority, audience::everyone, found);
+    check_file(settings, "security.certificate", security.certificate, audience::everyone, found);
+    check_file(settings, "security.key", security.key, audience::owner_and_group, found);
+    check_file(settings, "security.authority", security.authority, audience::everyone, found);
+  }
+  if (!found.none())
+    return found.to_error();
+  return {};
+}
+
+result<void> check_serve_files(const cluster_settings& settings) {
+  const auto& serve = settings.serve;
+  mistakes found;
+  if (!serve.keys_file.empty())
+    check_file(settings, "serve.keys_file", serve.keys_file, audience::owner_and_group, found);
+  if (serve.has_certificate()) {
+    check_file(settings, "serve.certificate", serve.certificate, audience::everyone, found);
+    check_file(settings, "serve.key", serve.key, audience::owner_and_group, found);
   }
   if (!found.none())
     return found.to_error();

@@ -138,6 +138,30 @@ struct generate_settings {
   std::uint64_t seed = 0;
 };
 
+/// [serve]: the HTTP endpoint in the head's process.
+struct serve_settings {
+  bool enabled = false;
+  std::string bind = "127.0.0.1";
+  std::uint64_t port = 8080;         ///< 0: any free one.
+  std::string model_name;            ///< Empty: the name of the model's folder.
+  std::filesystem::path keys_file;   ///< API keys, one a line; empty: none are asked for.
+  std::filesystem::path certificate; ///< PEM; goes with `key`. Empty: plain HTTP.
+  std::filesystem::path key;
+  std::vector<std::string> origins; ///< Web origins that may call it; "*" is all.
+  std::string unknown_parameters = "refuse";
+  std::uint64_t max_choices = 16; ///< Answers of one request: prompts x n.
+  std::uint64_t body_bytes = 8 << 20;
+  std::uint64_t header_bytes = 16 << 10;
+  std::uint64_t nesting = 64; ///< Levels of JSON.
+  std::uint64_t connections = 1024;
+  std::uint64_t idle_ms = 75'000;                ///< Between two requests of a connection.
+  std::uint64_t read_ms = 30'000;                ///< A whole request, first byte to last.
+  std::uint64_t keep_alive_ms = 5'000;           ///< A stream says something this often.
+  std::uint64_t stream_buffer_bytes = 256 << 10; ///< Of one answer, unsent.
+
+  bool has_certificate() const { return !certificate.empty(); }
+};
+
 /// Everything that a cluster file says.
 struct cluster_settings {
   std::string file; ///< The name that messages use.
@@ -152,6 +176,7 @@ struct cluster_settings {
   deadline_settings deadlines;
   recovery_settings recovery;
   generate_settings generate;
+  serve_settings serve;
 
   /// Where each key that was given came from, by its full name: "model.context",
   /// "node[0].threads". A key that is absent here has its default.

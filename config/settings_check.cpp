@@ -230,6 +230,39 @@ void check_amounts(const cluster_settings& s, mistakes& found) {
                          "a frozen rank must be noticed within a step: progress_ms < step_ms"));
 }
 
+// "https://chat.example:8443": what a browser sends as Origin, and nothing after it.
+bool is_origin(std::string_view text) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!text.starts_with(scheme))
+      continue;
+    const auto host = text.substr(scheme.size());
+    return !host.empty() && host.find_first_of("/?#@ ") == std::string_view::npos;
+  }
+  return text == "*";
+}
+
+void check_serve(const cluster_settings& s, mistakes& found) {
+  const auto& serve = s.serve;
+  if (const auto wrong = address_mistake(serve.bind); !wrong.empty())
+    found.add(
+      s.point_at("serve.bind", fmt::format("HTTP cannot listen on \"{}\"", serve.bind), wrong));
+  else if (serve.enabled && !is_loopback(serve.bind) && serve.keys_file.empty())
+    found.add(
+      s.point_at("serve.bind",
+                 fmt::format("HTTP listens beyond loopback on {} without API keys", serve.bind),
+                 "anybody there could use the model; set serve.keys_file"));
+  if (serve.certificate.empty() != serve.key.empty())
+    found.add(
+      s.point_at(serve.key.empty() ? "serve.certificate" : "serve.key",
+                 fmt::format("[serve] has no {}", serve.key.empty() ? "key" : "certificate"),
+                 "certificate and key go together"));
+  for (const auto& origin : serve.origins)
+    if (!is_origin(origin))
+      found.add(s.point_at("serve.origins",
+                           fmt::format("\"{}\" is not a web origin", origin),
+                           "scheme, host and port, as in \"https://chat.example\"; or \"*\""));
+}
+
 } // namespace
 
 void check_settings(const cluster_settings& settings, mistakes& found) {
@@ -240,6 +273,7 @@ void check_settings(const cluster_settings& settings, mistakes& found) {
   check_security(settings, found);
   check_shape(settings, found);
   check_amounts(settings, found);
+  check_serve(settings, found);
 }
 
 } // namespace troupe

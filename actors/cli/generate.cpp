@@ -260,8 +260,9 @@ int generate_embedded(const generate_options& options,
   const auto folder = actors::make_unique_run_folder(settings);
   if (!folder)
     return fail(folder.error());
-  auto cluster =
-    local_cluster::start(settings, {options.cluster, *folder, options.show_logs, options.quiet});
+  auto own = options.cluster; // For one command nobody needs a port.
+  own.overrides.emplace_back("serve.enabled=false");
+  auto cluster = local_cluster::start(settings, {own, *folder, options.show_logs, options.quiet});
   if (!cluster)
     return fail(cluster.error());
   if (!options.quiet) {

@@ -66,6 +66,22 @@ void add_up(CLI::App& app, action& chosen) {
   command->callback([=, &chosen] { chosen = [=] { return run_up_command(*options); }; });
 }
 
+void add_serve(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<up_options>();
+  auto* command = add_command(app,
+                              "serve",
+                              "As up, with an OpenAI-compatible HTTP endpoint; Ctrl-C stops it",
+                              "  troupe serve                 the demo, at http://127.0.0.1:8080\n"
+                              "  troupe serve cluster.toml --set serve.port=9000\n"
+                              "  curl http://127.0.0.1:8080/v1/completions -H 'Content-Type: "
+                              "application/json' \\\n"
+                              "    -d '{\"prompt\": \"In the beginning\", \"max_tokens\": 20}'\n");
+  add_cluster(command, options->cluster);
+  command->add_flag("--log", options->show_logs, "Show the logs of the nodes");
+  command->add_flag("-q,--quiet", options->quiet, "No progress");
+  command->callback([=, &chosen] { chosen = [=] { return run_serve_command(*options); }; });
+}
+
 void add_node(CLI::App& app, action& chosen) {
   auto options = std::make_shared<node_command_options>();
   auto* command = add_command(app,
@@ -281,6 +297,7 @@ int run(int argc, char** argv) {
   action chosen;
   add_generate(app, chosen);
   add_up(app, chosen);
+  add_serve(app, chosen);
   add_node(app, chosen);
   add_status(app, chosen);
   add_drain(app, chosen);

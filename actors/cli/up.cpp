@@ -44,11 +44,15 @@ result<void> serve(local_cluster& cluster) {
   return {};
 }
 
-void show(local_cluster& cluster, const cluster_settings& settings) {
+void show(local_cluster& cluster,
+          const cluster_settings& settings,
+          const std::filesystem::path& folder) {
   const auto ranks = describe_ranks(cluster.client(), milliseconds(settings.deadlines.status_ms));
   if (!ranks)
     return warn(ranks.error().what);
   fmt::print("{}", *ranks);
+  if (const auto head = actors::read_control(folder); head && !head->url.empty())
+    fmt::print("HTTP at {}\n", head->url);
   fmt::print("serving; Ctrl-C stops it\n");
   std::fflush(stdout);
 }
@@ -73,7 +77,7 @@ int run_up_command(const up_options& options) {
     local_cluster::start(*settings, {options.cluster, folder, options.show_logs, options.quiet});
   if (!cluster)
     return fail(cluster.error());
-  show(**cluster, *settings);
+  show(**cluster, *settings, folder);
   const auto served = serve(**cluster);
   if (!options.quiet)
     fmt::print(stderr, "stopping\n");
@@ -113,6 +117,11 @@ int run_drain_command(const cluster_options& options, const std::string& node) {
                fmt::format("node {} did not end within {} ms (deadlines.load_ms)",
                            node,
                            settings->deadlines.load_ms)});
+}
+
+int run_serve_command(up_options options) {
+  options.cluster.overrides.emplace_back("serve.enabled=true");
+  return run_up_command(options);
 }
 
 int run_stop_command(const cluster_options& options) {

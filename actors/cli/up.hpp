@@ -18,6 +18,9 @@ int run_up_command(const up_options& options);
 /// `troupe drain`: the cluster goes on without a node, which ends.
 int run_drain_command(const cluster_options& options, const std::string& node);
 
+/// As up, with serve.enabled = true.
+int run_serve_command(up_options options);
+
 /// `troupe stop`: ends a running cluster.
 int run_stop_command(const cluster_options& options);
 

@@ -39,6 +39,18 @@ serving_cluster::~serving_cluster() {
   up_.wait(20s);
 }
 
+std::uint16_t serving_cluster::http_port() const {
+  return port_in(words_);
+}
+
+std::uint16_t port_in(const std::string& words) {
+  const auto at = words.find("://");
+  const auto colon = words.find(':', at + 3);
+  BOOST_REQUIRE_MESSAGE(at != std::string::npos && colon != std::string::npos,
+                        "no address of HTTP in: " << words);
+  return static_cast<std::uint16_t>(std::stoul(words.substr(colon + 1)));
+}
+
 bool serving_cluster::becomes(const std::string& name, std::uint64_t wanted) const {
   const auto until = std::chrono::steady_clock::now() + 5s;
   const auto words = "\"" + name + "\":" + std::to_string(wanted);

@@ -21,6 +21,9 @@ public:
   /// What it printed until it served.
   const std::string& words() const { return words_; }
 
+  /// Of its HTTP server, which [serve] must have asked for.
+  std::uint16_t http_port() const;
+
   /// Asks for `troupe status --json` until a number of that name, anywhere in it, is `wanted`:
   /// counters arrive with the next beat. False after five seconds.
   bool becomes(const std::string& name, std::uint64_t wanted) const;
@@ -36,6 +39,9 @@ private:
   test::process up_;
   std::string words_;
 };
+
+/// The port in "... http://127.0.0.1:8080 ..."; ends the test when there is none.
+std::uint16_t port_in(const std::string& words);
 
 /// The number behind the first `"name":` of a JSON text; ends the test when there is none.
 std::uint64_t number_in(const std::string& json, const std::string& name);

@@ -163,10 +163,18 @@ BOOST_AUTO_TEST_CASE(A09_every_key_has_an_effect) {
     else if (setting.value.find('.') != std::string::npos && setting.value[0] != '"')
       value = "0.5";
     else if (setting.value[0] != '"')
-      value = setting.key.starts_with("deadlines") ? "30000" : "3";
+      value = setting.key.starts_with("deadlines") ? "30000"
+              : setting.key.starts_with("serve.")  ? "700"
+                                                   : "3";
+    if (setting.key == "serve.unknown_parameters")
+      value = "\"ignore\"";
     std::vector<std::string> overrides{setting.key + "=" + value};
     if (setting.key.starts_with("security.") && setting.key != "security.secret_file")
       overrides = {"security.certificate=other", "security.key=other", "security.authority=other"};
+    if (setting.key == "serve.certificate" || setting.key == "serve.key")
+      overrides = {"serve.certificate=other", "serve.key=other"};
+    if (setting.key == "serve.origins")
+      overrides = {"serve.origins=[\"https://a.example\"]"};
     if (setting.key == "parallel.pipeline" || setting.key == "parallel.tensor")
       overrides.push_back("node.a.ranks=3");
     if (setting.key == "parallel.least_stages")

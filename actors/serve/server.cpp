@@ -1,0 +1,264 @@
+#include "actors/serve/server.hpp"
+
+#include "actors/serve/access.hpp"
+#include "actors/serve/completion.hpp"
+#include "actors/serve/http_server.hpp"
+#include "actors/system.hpp"
+#include "config/cluster_file.hpp"
+#include "config/log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <iterator>
+#include <thread>
+
+namespace troupe::actors::serve {
+
+namespace {
+
+using std::chrono::milliseconds;
+using clock = std::chrono::steady_clock;
+
+constexpr milliseconds pulse_period{100};
+
+/// Asks the director how it is, again and again.
+struct pulse_state {
+  static inline const char* name = "pulse";
+
+  clock::time_point asked = clock::now(); ///< Of the last question.
+  bool waiting = false;
+};
+
+caf::behavior watch_pulse(caf::stateful_actor<pulse_state>* self, service_handle shared) {
+  self->send(self, tick{});
+  return {
+    [self, shared](tick) {
+      auto& my = self->state;
+      self->delayed_send(self, pulse_period, tick{});
+      if (my.waiting)
+        return shared->pulse.miss(my.asked);
+      my.waiting = true;
+      my.asked = clock::now();
+      self->request(shared->gateway, caf::infinite, status_query{})
+        .then(
+          [self, shared](cluster_status& known) {
+            self->state.waiting = false;
+            shared->pulse.hear(std::move(known));
+          },
+          // The director has ended; that is what the misses say.
+          [](const caf::error&) {});
+    },
+  };
+}
+
+std::string url_of(const serve_settings& serve, std::uint16_t port) {
+  const bool is_ipv6 = serve.bind.find(':') != std::string::npos;
+  return fmt::format("{}://{}{}{}:{}",
+                     serve.has_certificate() ? "https" : "http",
+                     is_ipv6 ? "[" : "",
+                     serve.bind,
+                     is_ipv6 ? "]" : "",
+                     port);
+}
+
+// What /v1/models calls it: the folder's name, also where the path ends in '/'.
+std::string name_of_model(const cluster_settings& settings) {
+  if (!settings.serve.model_name.empty())
+    return settings.serve.model_name;
+  const auto& path = settings.model.path;
+  const auto name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  return name.empty() ? std::string("model") : name.string();
+}
+
+class front_door final : public server {
+public:
+  front_door(caf::actor_system& system, const server_setup& setup, access who)
+    : system_(system), shared_(std::make_shared<service>(*setup.settings)),
+      access_(std::move(who)) {
+    shared_->gateway = setup.gateway;
+    shared_->words = setup.words;
+    shared_->model = {name_of_model(*setup.settings), std::time(nullptr), setup.context};
+    const auto& serve = setup.settings->serve;
+    shared_->rules.refuse_unknown = serve.unknown_parameters == "refuse";
+    shared_->rules.nesting = serve.nesting;
+    shared_->rules.max_choices = serve.max_choices;
+  }
+
+  ~front_door() override { stop(milliseconds{0}); }
+
+  result<void> open();
+
+  const std::string& url() const override { return url_; }
+
+  void stop(milliseconds grace) override;
+
+private:
+  void answer(const exchange_handle& exchange);
+  void route(const exchange_handle& exchange);
+  void route_model(const exchange_handle& exchange, std::string_view name);
+  http_response health(bool ready_wanted) const;
+
+  caf::actor_system& system_;
+  service_handle shared_;
+  access access_;
+  caf::actor pulse_;
+  std::unique_ptr<http_server> http_;
+  std::string url_;
+};
+
+result<void> front_door::open() {
+  const auto& serve = shared_->settings.serve;
+  http_options options;
+  options.bind = serve.bind;
+  options.port = static_cast<std::uint16_t>(serve.port);
+  options.certificate = serve.certificate;
+  options.key = serve.key;
+  options.limits.body_bytes = serve.body_bytes;
+  options.limits.header_bytes = serve.header_bytes;
+  options.limits.connections = serve.connections;
+  options.limits.stream_buffer_bytes = serve.stream_buffer_bytes;
+  options.limits.idle = milliseconds(serve.idle_ms);
+  options.limits.read = milliseconds(serve.read_ms);
+  options.limits.keep_alive = milliseconds(serve.keep_alive_ms);
+  options.on_request = [this](const exchange_handle& exchange) { answer(exchange); };
+  options.describe_error = [](unsigned status, const std::string& what) {
+    return error_json({status, what, {}, {}});
+  };
+  options.describe_silence = [this]() -> std::string {
+    const auto state = shared_->pulse.read();
+    if (state.ready)
+      return "waiting";
+    auto text = fmt::format("paused: {}", state.reason);
+    for (auto& c : text)
+      if (c == '\n' || c == '\r')
+        c = ' ';
+    return text;
+  };
+  auto started = http_server::start(std::move(options));
+  if (!started) {
+    const auto* key = started.error().code == errc::io_error ? "serve.port" : "serve.certificate";
+    return error{errc::invalid_config,
+                 shared_->settings.point_at(key, "HTTP: " + started.error().what)};
+  }
+  http_ = std::move(*started);
+  url_ = url_of(serve, http_->port());
+  log::info("http serves {} at {}", shared_->model.name, url_);
+  pulse_ = system_.spawn(watch_pulse, shared_);
+  return {};
+}
+
+void front_door::stop(milliseconds grace) {
+  if (!http_)
+    return;
+  http_->stop(grace); // Those who answer hear that their clients are gone.
+  caf::anon_send_exit(pulse_, caf::exit_reason::user_shutdown);
+  pulse_ = nullptr;
+  const auto give_up = clock::now() + milliseconds{2000};
+  while (shared_->at_work.load(std::memory_order_relaxed) > 0 && clock::now() < give_up)
+    std::this_thread::sleep_for(milliseconds{1});
+  if (shared_->at_work > 0)
+    log::warn("http leaves {} requests behind", shared_->at_work.load());
+  http_.reset();
+}
+
+void front_door::answer(const exchange_handle& exchange) {
+  const auto& asked = exchange->request();
+  log::debug("http {} {} {} from {}", asked.id, asked.method, asked.path, asked.peer);
+  exchange->add_headers(access_.headers_for(asked));
+  if (auto foreign = access_.find_foreign_page(asked); !foreign.empty())
+    return exchange->respond(error_response({403, std::move(foreign), {}, "forbidden"}));
+  if (asked.method == "OPTIONS") {
+    http_response made{204, {}, {}, {{"Allow", "GET, HEAD, POST, OPTIONS"}}};
+    made.headers.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS");
+    made.headers.emplace_back("Access-Control-Allow-Headers", "*, Authorization");
+    made.headers.emplace_back("Access-Control-Max-Age", "600");
+    return exchange->respond(std::move(made));
+  }
+  const bool is_health = asked.path.starts_with("/health");
+  if (!is_health && !access_.has_key(asked))
+    return exchange->respond(
+      error_response({401,
+                      "this server asks for an API key: Authorization: Bearer KEY, with a KEY of "
+                      "serve.keys_file",
+                      {},
+                      "invalid_api_key"}));
+  route(exchange);
+}
+
+void front_door::route(const exchange_handle& exchange) {
+  const auto& asked = exchange->request();
+  const std::string_view path = asked.path;
+  const bool reads = asked.method == "GET" || asked.method == "HEAD";
+  constexpr std::string_view posts[]{
+    "/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"};
+  constexpr std::string_view gets[]{"/health", "/health/live", "/health/ready", "/v1/models"};
+  const auto among = [&](const auto& list) {
+    return std::find(std::begin(list), std::end(list), path) != std::end(list);
+  };
+  const bool one_model = path.starts_with("/v1/models/");
+  if (!among(posts) && !among(gets) && !one_model)
+    return exchange->respond(
+      error_response({404,
+                      fmt::format("there is nothing at {}; docs/api.md lists what is", path),
+                      {},
+                      "not_found"}));
+  if (among(posts) ? asked.method != "POST" : !reads) {
+    auto refused = error_response(
+      {405,
+       fmt::format("{} takes {}, not {}", path, among(posts) ? "POST" : "GET", asked.method),
+       {},
+       "method_not_allowed"});
+    refused.headers.emplace_back("Allow", among(posts) ? "POST" : "GET, HEAD");
+    return exchange->respond(std::move(refused));
+  }
+  if (path == "/v1/completions" || path == "/v1/chat/completions")
+    return spawn_completion(system_, shared_, exchange, path == "/v1/chat/completions");
+  if (among(posts))
+    return spawn_words(system_, shared_, exchange);
+  if (path.starts_with("/health"))
+    return exchange->respond(health(path == "/health/ready"));
+  if (one_model)
+    return route_model(exchange, path.substr(std::string_view("/v1/models/").size()));
+  exchange->respond({200, "application/json", model_list_json(shared_->model), {}});
+}
+
+void front_door::route_model(const exchange_handle& exchange, std::string_view name) {
+  if (name == shared_->model.name)
+    return exchange->respond({200, "application/json", model_json(shared_->model), {}});
+  exchange->respond(error_response(
+    {404,
+     fmt::format("there is no model {}; this server has {}", name, shared_->model.name),
+     "model",
+     "model_not_found"}));
+}
+
+http_response front_door::health(bool ready_wanted) const {
+  if (!ready_wanted)
+    return {200, "application/json", health_json({true, {}, {}}), {}};
+  const auto state = shared_->pulse.read();
+  http_response made{state.ready ? 200u : 503u,
+                     "application/json",
+                     health_json({state.ready, state.reason, state.since.count()}),
+                     {}};
+  if (!state.ready)
+    made.headers.emplace_back("Retry-After", "1");
+  return made;
+}
+
+} // namespace
+
+result<std::unique_ptr<server>> server::start(caf::actor_system& system, server_setup setup) {
+  if (auto files = check_serve_files(*setup.settings); !files)
+    return files.error();
+  auto who = access::load(*setup.settings);
+  if (!who)
+    return who.error();
+  auto made = std::make_unique<front_door>(system, setup, std::move(*who));
+  if (auto open = made->open(); !open)
+    return open.error();
+  return std::unique_ptr<server>(std::move(made));
+}
+
+} // namespace troupe::actors::serve
