@@ -78,6 +78,7 @@ private:
   std::shared_ptr<const compute::model> model_;
   std::shared_ptr<const compute::tokenizer> words_;
   std::size_t memory_here_ = 0; ///< Free at the start.
+  std::filesystem::path words_folder_;
   cluster_plan plan_;
   std::uint64_t incarnation_ = 0;
 
@@ -200,8 +201,8 @@ result<void> node_process::start_head() {
   log::info("head listens on {}", name_endpoint(settings_.nodes[index_].bind, port_));
   control_point told{port_, settings_.cluster.name, options_.name};
   if (settings_.serve.enabled) {
-    auto server =
-      serve::server::start(control_->system(), {&settings_, gateway_, words_, plan_.context});
+    auto server = serve::server::start(
+      control_->system(), {&settings_, gateway_, words_, words_folder_, plan_.context});
     if (!server)
       return server.error();
     server_ = std::move(*server);
@@ -411,6 +412,7 @@ result<void> node_process::run() {
     return files.error();
   model_ = std::move(files->model);
   words_ = std::move(files->words);
+  words_folder_ = std::move(files->words_folder);
   memory_here_ = available_memory_bytes();
   auto plan = make_plan(settings_, *model_, memory_here_);
   if (!plan)

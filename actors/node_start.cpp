@@ -54,6 +54,7 @@ result<model_files> open_model_files(const cluster_settings& settings, std::size
   if (!opened)
     return opened.error();
   files.model = std::move(*opened);
+  files.words_folder = settings.model.tokenizer.empty() ? *folder : settings.model.tokenizer;
   auto words = open_tokenizer(settings, *files.model);
   if (!words)
     return words.error();

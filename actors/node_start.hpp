@@ -8,6 +8,7 @@
 #include "config/settings.hpp"
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 
 namespace troupe::actors {
@@ -15,6 +16,7 @@ namespace troupe::actors {
 struct model_files {
   std::shared_ptr<const compute::model> model;
   std::shared_ptr<const compute::tokenizer> words;
+  std::filesystem::path words_folder; ///< Of tokenizer and chat template.
 };
 
 /// `node`: position in settings.nodes, here and below. Error: invalid_config that points at the

@@ -125,6 +125,24 @@ std::string take_messages(const json& from, std::string& into) {
   return {};
 }
 
+std::string take_tools(const json& from, std::string& into) {
+  if (!from.is_array())
+    return "a list of {\"type\": \"function\", \"function\": {\"name\": ...}}";
+  for (const auto& one : from)
+    if (!one.is_object() || !one.contains("function") || !one["function"].is_object()
+        || !one["function"].contains("name"))
+      return "a list of {\"type\": \"function\", \"function\": {\"name\": ...}}";
+  into = from.empty() ? "" : from.dump();
+  return {};
+}
+
+std::string take_object(const json& from, std::string& into) {
+  if (!from.is_object())
+    return "an object";
+  into = from.dump();
+  return {};
+}
+
 // -- fields ---------------------------------------------------------------------------------------
 
 // What several fields decide together.
@@ -132,6 +150,7 @@ struct reading {
   completion_wish& wish;
   std::optional<std::uint32_t> max_tokens, max_completion_tokens;
   bool has_stream_options = false;
+  bool without_tools = false; ///< "tool_choice": "none"
   bool refuse_unknown = true;
 };
 
@@ -197,6 +216,14 @@ const field_table& chat_fields() {
      [](const json& v, reading& r) {
        return take_whole(v, r.max_completion_tokens.emplace(), 0, most_tokens);
      }},
+    {"tools", [](const json& v, reading& r) { return take_tools(v, r.wish.tools); }},
+    {"tool_choice",
+     [](const json& v, reading& r) -> std::string {
+       r.without_tools = v == "none";
+       return v == "none" || v == "auto" ? "" : "\"none\" or \"auto\"";
+     }},
+    {"chat_template_kwargs",
+     [](const json& v, reading& r) { return take_object(v, r.wish.template_arguments); }},
   };
   return all;
 }
@@ -225,9 +252,7 @@ const std::map<std::string_view, json>& neutral_values() {
     {"top_logprobs", 0},
     {"logit_bias", json::object()},
     {"response_format", {{"type", "text"}}},
-    {"tools", json::array()},
     {"functions", json::array()},
-    {"tool_choice", "none"},
     {"function_call", "none"},
     {"modalities", {"text"}},
     {"echo", false},
@@ -269,9 +294,7 @@ read_field(const std::string& name, const json& value, bool chat, reading& into)
     return std::nullopt;
   }
   if (const auto neutral = neutral_values().find(name); neutral != neutral_values().end()) {
-    const bool changes_nothing =
-      value == neutral->second || (name == "tool_choice" && value == "auto");
-    if (changes_nothing)
+    if (value == neutral->second)
       return std::nullopt;
     return api_error{400,
                      fmt::format("{} is not implemented; only {}, or leaving it away, works",
@@ -295,11 +318,13 @@ read_completion(std::string_view body, bool chat, const api_rules& rules, comple
   if (auto wrong = parse_body(body, rules, object))
     return wrong;
   into.chat = chat;
-  reading state{into, {}, {}, false, rules.refuse_unknown};
+  reading state{into, {}, {}, false, false, rules.refuse_unknown};
   for (const auto& [name, value] : object.items())
     if (auto wrong = read_field(name, value, chat, state))
       return wrong;
   into.max_tokens = state.max_completion_tokens ? state.max_completion_tokens : state.max_tokens;
+  if (state.without_tools)
+    into.tools.clear();
   if (chat && into.messages.empty())
     return missing_field("messages");
   if (!chat && into.prompts.empty())

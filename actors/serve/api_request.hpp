@@ -30,6 +30,8 @@ struct completion_wish {
   std::string model;               ///< Empty: not said.
   std::vector<api_prompt> prompts; ///< /v1/completions: at least one.
   std::string messages;            ///< Chat: the array as JSON text.
+  std::string tools;               ///< Chat: likewise; empty: none for the template.
+  std::string template_arguments;  ///< Chat: an object as JSON text; empty: none.
   compute::sampling sampling;
   std::optional<std::uint64_t> seed;
   std::optional<std::uint32_t> max_tokens;

@@ -3,6 +3,7 @@
 #include "actors/sampling.hpp"
 #include "actors/serve/api_request.hpp"
 #include "actors/system.hpp"
+#include "compute/chat/value_text.hpp"
 #include "config/log.hpp"
 
 #include <fmt/core.h>
@@ -62,6 +63,7 @@ private:
 
   std::optional<api_error> read(bool chat);
   std::optional<api_error> encode_prompts();
+  std::optional<api_error> encode_messages();
   void ask();
   void begin_stream();
   void send(std::string chunk);
@@ -144,10 +146,7 @@ std::optional<api_error> completion_state::read(bool chat) {
 
 std::optional<api_error> completion_state::encode_prompts() {
   if (wish_.chat)
-    return api_error{400,
-                     "the model has no chat template; POST /v1/completions takes a plain prompt",
-                     "messages",
-                     "no_chat_template"};
+    return encode_messages();
   for (auto& prompt : wish_.prompts) {
     if (!prompt.tokens.empty()) {
       prompts_.push_back(std::move(prompt.tokens));
@@ -159,6 +158,37 @@ std::optional<api_error> completion_state::encode_prompts() {
       return api_error{400, tokens.error().what, "prompt", "invalid_value"};
     prompts_.push_back(std::move(*tokens));
   }
+  return std::nullopt;
+}
+
+std::optional<api_error> completion_state::encode_messages() {
+  if (!shared_->chat)
+    return api_error{400,
+                     shared_->no_chat + "; POST /v1/completions takes a plain prompt",
+                     "messages",
+                     "no_chat_template"};
+  compute::chat::render_options options;
+  const auto messages = compute::chat::parse_json(wish_.messages);
+  if (!messages)
+    return api_error{400, messages.error().what, "messages", "invalid_value"};
+  if (!wish_.tools.empty()) {
+    auto tools = compute::chat::parse_json(wish_.tools);
+    if (!tools)
+      return api_error{400, tools.error().what, "tools", "invalid_value"};
+    options.tools = std::move(*tools);
+  }
+  if (!wish_.template_arguments.empty()) {
+    const auto names = compute::chat::parse_json(wish_.template_arguments);
+    if (!names)
+      return api_error{400, names.error().what, "chat_template_kwargs", "invalid_value"};
+    if (const auto* given = names->as_dictionary(); given != nullptr)
+      options.variables = *given;
+  }
+  // Whatever a template does not get along with is the messages' fault from where it stands.
+  auto tokens = shared_->chat->prompt(*shared_->words, *messages, options);
+  if (!tokens)
+    return api_error{400, tokens.error().what, "messages", "invalid_value"};
+  prompts_.push_back(std::move(*tokens));
   return std::nullopt;
 }
 

@@ -80,6 +80,12 @@ public:
     shared_->gateway = setup.gateway;
     shared_->words = setup.words;
     shared_->model = {name_of_model(*setup.settings), std::time(nullptr), setup.context};
+    if (auto chat = compute::chat::chat_format::open(setup.words_folder)) {
+      shared_->chat = std::move(*chat);
+    } else {
+      shared_->no_chat = chat.error().what;
+      log::info("http answers no chat: {}", shared_->no_chat);
+    }
     const auto& serve = setup.settings->serve;
     shared_->rules.refuse_unknown = serve.unknown_parameters == "refuse";
     shared_->rules.nesting = serve.nesting;

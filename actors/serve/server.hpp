@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -19,7 +20,8 @@ struct server_setup {
   const cluster_settings* settings = nullptr;
   gateway_actor gateway;
   std::shared_ptr<const compute::tokenizer> words;
-  std::size_t context = 0; ///< Tokens of prompt and answer together.
+  std::filesystem::path words_folder; ///< Of tokenizer and chat template.
+  std::size_t context = 0;            ///< Tokens of prompt and answer together.
 };
 
 class server {

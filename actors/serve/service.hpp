@@ -6,6 +6,7 @@
 #include "actors/serve/api_answer.hpp"
 #include "actors/serve/api_request.hpp"
 #include "actors/serve/readiness.hpp"
+#include "compute/chat/chat_format.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
 #include "config/settings.hpp"
 
@@ -64,6 +65,8 @@ struct service {
   const cluster_settings& settings;
   gateway_actor gateway;
   std::shared_ptr<const compute::tokenizer> words;
+  std::shared_ptr<const compute::chat::chat_format> chat; ///< Null: the model has none, or ...
+  std::string no_chat;                                    ///< ... a damaged one; says which.
   model_facts model;
   api_rules rules;
   cluster_pulse pulse;

@@ -291,6 +291,13 @@ BOOST_AUTO_TEST_CASE(a_prompt_that_is_too_long_is_told_with_both_numbers) {
   BOOST_TEST(text.find("2048") != std::string::npos, text);
 }
 
+BOOST_AUTO_TEST_CASE(a_model_without_a_template_takes_no_conversations) {
+  const json messages{{{"role", "user"}, {"content", "Hi"}}};
+  const auto told = post("/v1/chat/completions", {{"messages", messages}}, 400).at("error");
+  BOOST_TEST(told.at("code") == "no_chat_template");
+  BOOST_TEST(told.at("message").get<std::string>().find("/v1/completions") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(D09_bytes_that_are_no_text_are_refused_in_valid_json) {
   for (const auto& body : std::vector<std::string>{"{\"prompt\": \"\xff\"}",
                                                    "\xff\xfe",
