@@ -2,6 +2,7 @@
 // official client and curl where they are installed.
 
 #include "tests/support/http_socket.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/serving_cluster.hpp"
 
 #include <boost/test/unit_test.hpp>
