@@ -1,8 +1,8 @@
 // The HTTP API as clients see it: shapes, parameters, streams, errors. Raw sockets; then the
 // official client and curl where they are installed.
 
-#include "tests/paths.hpp"
 #include "tests/support/http_socket.hpp"
+#include "tests/paths.hpp"
 #include "tests/support/serving_cluster.hpp"
 
 #include <boost/test/unit_test.hpp>

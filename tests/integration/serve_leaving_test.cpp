@@ -352,12 +352,12 @@ BOOST_AUTO_TEST_CASE(A25_not_ready_is_503_with_the_reason_until_the_last_stage_i
 
 BOOST_AUTO_TEST_CASE(A11_a_stream_pauses_while_a_node_is_replaced_and_goes_on_with_the_same_text) {
   const cluster two{shape_with("")};
-  const auto expected = references(two, {{3, 2, 1}}, 1500).front();
+  const auto expected = references(two, {{3, 2, 1}}, 800).front();
   head_node head(two);
   auto tail = two.start({"node", "FILE", "--name", "n1"});
   BOOST_REQUIRE(health_becomes(head.port, 200, "", 20s));
   http_socket client(head.port);
-  client.ask("/v1/completions", wish({3, 2, 1}, 1500).dump());
+  client.ask("/v1/completions", wish({3, 2, 1}, 800).dump());
   BOOST_REQUIRE(client.receive_header());
   std::vector<std::string> events;
   for (int i = 0; i < 3; ++i)
