@@ -14,6 +14,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <system_error>
 
 namespace troupe {
@@ -33,13 +34,15 @@ public:
   }
 
   cluster_settings run() {
-    if (const auto* nodes = node_list())
+    if (const auto* nodes = list_of("node"))
       settings_.nodes.resize(nodes->size());
+    if (const auto* faults = list_of("fault"))
+      settings_.faults.resize(faults->size());
     check_section_names();
-    std::size_t node = 0;
+    std::map<std::string_view, std::size_t> seen;
     for (const auto& section : sections_of(settings_)) {
-      if (section.name == "node")
-        read_section(section, (*node_list())[node++]);
+      if (is_list(section.name))
+        read_section(section, (*list_of(section.name))[seen[section.name]++]);
       else if (const auto* table = file_.find(section.name))
         read_section(section, *table);
       else
@@ -55,15 +58,17 @@ private:
     return absolute.parent_path();
   }
 
-  const toml_value::array* node_list() const {
-    const auto* nodes = file_.find("node");
-    const auto* list = nodes ? std::get_if<toml_value::array>(&nodes->content) : nullptr;
+  // The [[section]]s of that name; nullptr when there are none.
+  const toml_value::array* list_of(std::string_view section) const {
+    const auto* found = file_.find(section);
+    const auto* list = found ? std::get_if<toml_value::array>(&found->content) : nullptr;
     return list && !list->empty() ? list : nullptr;
   }
 
-  // The sections of a file with one node: every name that can stand at the top.
+  // The sections of a file with one of each: every name that can stand at the top.
   static std::vector<setting_section> all_sections(cluster_settings& example) {
     example.nodes.resize(1);
+    example.faults.resize(1);
     return sections_of(example);
   }
 
@@ -82,8 +87,10 @@ private:
                                    fmt::join(known, ", ")),
                        guess(member.key, known, {})));
     }
-    if (!node_list())
+    if (!list_of("node"))
       complain_about_nodes();
+    if (const auto* faults = file_.find("fault"); faults && !list_of("fault"))
+      found_.add(point(faults->mark, "faults are a list of tables", "write [[fault]]"));
   }
 
   void complain_about_nodes() {
@@ -104,12 +111,8 @@ private:
     for (const auto& section : all_sections(example))
       for (const auto& candidate : section.settings)
         if (candidate.name == key && section.name != own_section)
-          return fmt::format("a key of {}", header(section.name));
+          return fmt::format("a key of {}", header_of(section.name));
     return "not known";
-  }
-
-  static std::string header(std::string_view section) {
-    return section == "node" ? "[[node]]" : fmt::format("[{}]", section);
   }
 
   void read_section(const setting_section& section, const toml_value& value) {
@@ -117,7 +120,7 @@ private:
     if (!members) {
       found_.add(point(value.mark,
                        fmt::format("{} is a table, not {}", section.name, value.kind()),
-                       fmt::format("write {} on a line of its own", header(section.name))));
+                       fmt::format("write {} on a line of its own", header_of(section.name))));
       return;
     }
     for (const auto& member : *members)
@@ -136,7 +139,7 @@ private:
     }
     found_.add(point(member.key_mark,
                      fmt::format("{} has no key \"{}\"; it has {}",
-                                 header(section.name),
+                                 header_of(section.name),
                                  member.key,
                                  fmt::join(known, ", ")),
                      guess(member.key, known, section.name)));
@@ -160,7 +163,7 @@ private:
       if (!key.required || (members && std::any_of(members->begin(), members->end(), given)))
         continue;
       const auto message = fmt::format(
-        "{} must have the key \"{}\": {}", header(section.name), key.name, accepted(key));
+        "{} must have the key \"{}\": {}", header_of(section.name), key.name, accepted(key));
       found_.add(members ? point(where, message, fmt::format("{} = ...", key.name))
                          : fmt::format("{}: {}", settings_.file, message));
     }

@@ -50,6 +50,7 @@ struct parallel_settings {
   /// The cluster serves with fewer stages down to so many while nodes are away; 0: with all only.
   std::uint64_t least_stages = 0;
   dtype wire_dtype = dtype::f32;
+  bool frame_digest = true; ///< Each frame proves that it arrived as it left.
   std::vector<range> layers; ///< One range a stage, contiguous from 0; empty: balanced by cost.
 };
 
@@ -138,6 +139,19 @@ struct generate_settings {
   std::uint64_t seed = 0;
 };
 
+/// [[fault]]: something that goes wrong on purpose. config/fault.hpp reads `where` and `when`.
+struct fault_settings {
+  std::string what = "kill";
+  std::string where = "any";
+  std::string when = "step 1";
+  std::uint64_t times = 1;    ///< How often, from that moment on.
+  std::uint64_t steps = 0;    ///< How long a stop, a slow spell or a cut lasts; 0: for good.
+  std::uint64_t ms = 100;     ///< How late a delayed frame leaves.
+  double factor = 10.0;       ///< How many times as long a slow rank takes for a layer.
+  std::string length = "n-2"; ///< Of a collective with n elements.
+  std::uint64_t seed = 0;     ///< Chooses what `any` leaves open, and the place of the damage.
+};
+
 /// Everything that a cluster file says.
 struct cluster_settings {
   std::string file; ///< The name that messages use.
@@ -152,6 +166,7 @@ struct cluster_settings {
   deadline_settings deadlines;
   recovery_settings recovery;
   generate_settings generate;
+  std::vector<fault_settings> faults; ///< In the order of the file; mostly none.
 
   /// Where each key that was given came from, by its full name: "model.context",
   /// "node[0].threads". A key that is absent here has its default.

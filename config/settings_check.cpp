@@ -1,6 +1,7 @@
 #include "config/settings_check.hpp"
 
 #include "config/address.hpp"
+#include "config/fault.hpp"
 #include "config/nearest.hpp"
 
 #include <fmt/format.h>
@@ -240,6 +241,8 @@ void check_settings(const cluster_settings& settings, mistakes& found) {
   check_security(settings, found);
   check_shape(settings, found);
   check_amounts(settings, found);
+  if (found.none()) // Places mean something only where ranks and nodes do.
+    static_cast<void>(read_faults(settings, found));
 }
 
 } // namespace troupe

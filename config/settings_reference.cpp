@@ -40,10 +40,6 @@ effective value of every key and where it came from.
   in the order of the file.
 )";
 
-std::string header(std::string_view section) {
-  return section == "node" ? "[[node]]" : fmt::format("[{}]", section);
-}
-
 std::string default_of(const setting& key) {
   if (key.required)
     return "required";
@@ -56,9 +52,10 @@ std::string default_of(const setting& key) {
 std::string settings_reference() {
   cluster_settings example;
   example.nodes.resize(1);
+  example.faults.resize(1);
   std::string page{introduction};
   for (const auto& section : sections_of(example)) {
-    page += fmt::format("\n## {}\n\n{}\n\n", header(section.name), section.about);
+    page += fmt::format("\n## {}\n\n{}\n\n", header_of(section.name), section.about);
     page += "| Key | Accepts | Default | What and why |\n|---|---|---|---|\n";
     for (const auto& key : section.settings)
       page += fmt::format(
