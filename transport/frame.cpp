@@ -80,7 +80,7 @@ void encode(const frame_header& header, std::span<std::byte, frame_header_bytes>
   put(out, 40, header.rows);
   put(out, 44, header.columns);
   put(out, 48, header.payload_bytes);
-  put(out, 56, header.payload_digest);
+  put(out, 56, header.digest);
   put(out, 64, header.tag);
   put(out, 72, header.source);
   put(out, 76, header.destination);
@@ -108,13 +108,23 @@ result<frame_header> decode(std::span<const std::byte> bytes, std::uint64_t payl
   header.rows = get<std::uint32_t>(bytes, 40);
   header.columns = get<std::uint32_t>(bytes, 44);
   header.payload_bytes = get<std::uint64_t>(bytes, 48);
-  header.payload_digest = get<std::uint64_t>(bytes, 56);
+  header.digest = get<std::uint64_t>(bytes, 56);
   header.tag = get<std::uint64_t>(bytes, 64);
   header.source = get<std::uint32_t>(bytes, 72);
   header.destination = get<std::uint32_t>(bytes, 76);
   if (auto fits = check_fields(header, payload_bytes_found); !fits)
     return fits.error();
   return header;
+}
+
+std::uint64_t seal(const frame_header& header, std::span<const std::byte> payload) noexcept {
+  auto unsealed = header;
+  unsealed.digest = 0;
+  std::array<std::byte, frame_header_bytes> bytes;
+  encode(unsealed, bytes);
+  const auto seed = XXH3_64bits(bytes.data(), bytes.size());
+  const std::uint64_t found = XXH3_64bits_withSeed(payload.data(), payload.size(), seed);
+  return found == 0 ? 1 : found;
 }
 
 std::uint64_t digest(std::span<const std::byte> bytes) noexcept {

@@ -12,7 +12,7 @@
 namespace troupe::transport {
 
 /// Bumped with every change of the header or of what a kind of frame means.
-inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::uint16_t wire_version = 2;
 
 /// Kinds below first_message_kind belong to the transport and its collectives; the others to
 /// actors/codec.
@@ -30,11 +30,13 @@ inline constexpr std::uint8_t first_message_kind = 16;
 ///   byte  0  magic "TRPE"      4      byte 40  rows            4
 ///         4  wire version      2           44  columns         4
 ///         6  kind              1           48  payload bytes   8
-///         7  dtype             1           56  payload digest  8
+///         7  dtype             1           56  digest          8
 ///         8  epoch             8           64  tag             8
 ///        16  step              8           72  source          4
 ///        24  sequence          8           76  destination     4
 ///        32  flags             8
+///
+/// The digest is XXH3 of the payload, seeded with XXH3 of the header (whose digest is 0 for that).
 ///
 /// sequence counts the frames from one source to one destination within an epoch, from 1.
 /// rows, columns and dtype describe a tensor payload; 0 where the payload is something else.
@@ -49,7 +51,7 @@ struct frame_header {
   std::uint32_t rows = 0;
   std::uint32_t columns = 0;
   std::uint64_t payload_bytes = 0;
-  std::uint64_t payload_digest = 0; ///< XXH3 of the payload; 0 = not computed.
+  std::uint64_t digest = 0; ///< Of header and payload; 0 = not computed.
   std::uint64_t tag = 0;            ///< For the kind's own use: operation, request, reply.
   std::uint32_t source = 0;         ///< Peer key of the sender.
   std::uint32_t destination = 0;
@@ -76,5 +78,8 @@ result<frame_header> decode(std::span<const std::byte> bytes, std::uint64_t payl
 
 /// XXH3 of the bytes, never 0 (0 stands for "not computed").
 std::uint64_t digest(std::span<const std::byte> bytes) noexcept;
+
+/// What header.digest of this frame must be; never 0. Does not look at header.digest.
+std::uint64_t seal(const frame_header& header, std::span<const std::byte> payload) noexcept;
 
 } // namespace troupe::transport

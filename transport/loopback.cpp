@@ -90,6 +90,13 @@ private:
 
 using clock = std::chrono::steady_clock;
 
+bool intact(const frame& received) {
+  const auto& header = received.header;
+  const std::span<const std::byte> payload{received.payload.data(), received.payload.size()};
+  return header.payload_bytes == payload.size()
+         && (header.digest == 0 || header.digest == seal(header, payload));
+}
+
 /// This end's view of one peer.
 struct loopback_link {
   std::shared_ptr<inbox> there;
@@ -97,6 +104,7 @@ struct loopback_link {
   std::uint64_t sequence = 0;
   backlog waiting = std::make_shared<std::atomic<std::size_t>>(0);
   std::deque<packet> unheard; ///< Posted before the peer's hello.
+  wire_disturbance disturbance;
   clock::time_point hello_due;
 };
 
@@ -148,6 +156,7 @@ public:
 
   result<void> connect(peer_key peer, const peer_address& where) override;
   result<void> send(peer_key peer, frame outgoing) override;
+  void disturb_next(peer_key peer, wire_fault how, std::uint64_t seed) override;
   std::size_t progress() override;
   result<void> close(std::chrono::milliseconds deadline) override;
 
@@ -170,6 +179,7 @@ public:
 private:
   packet wrap(loopback_link& to, peer_key peer, frame outgoing, std::uint64_t sequence);
   void say_hello(peer_key peer, loopback_link& to);
+  void put_on_wire(peer_key peer, loopback_link& to, packet&& leaving);
   bool deliver(packet&& arrived);
   bool greet(packet&& arrived);
   void push(peer_key peer, packet&& leaving);
@@ -196,6 +206,9 @@ loopback_end::wrap(loopback_link& to, peer_key peer, frame outgoing, std::uint64
   outgoing.header.source = session_.self();
   outgoing.header.destination = peer;
   outgoing.header.payload_bytes = outgoing.payload.size();
+  if (options_.digest)
+    outgoing.header.digest =
+      seal(outgoing.header, {outgoing.payload.data(), outgoing.payload.size()});
   return {std::move(outgoing), to.number, to.waiting};
 }
 
@@ -232,15 +245,29 @@ result<void> loopback_end::send(peer_key peer, frame outgoing) {
       errc::overloaded,
       fmt::format(
         "{} bytes wait for peer {}, the limit is {}", waiting, peer, options_.queued_bytes_limit)};
-  to->second.waiting->fetch_add(bytes);
   ++counters_.frames_sent;
   counters_.payload_bytes_sent += bytes;
   auto leaving = wrap(to->second, peer, std::move(outgoing), ++to->second.sequence);
+  if (to->second.disturbance.idle()) {
+    put_on_wire(peer, to->second, std::move(leaving));
+    return {};
+  }
+  for (auto& disturbed : to->second.disturbance.pass(std::move(leaving.content)))
+    put_on_wire(peer, to->second, {std::move(disturbed), leaving.link, leaving.waiting});
+  return {};
+}
+
+void loopback_end::put_on_wire(peer_key peer, loopback_link& to, packet&& leaving) {
+  to.waiting->fetch_add(leaving.content.payload.size());
   if (session_.linked(peer))
     push(peer, std::move(leaving));
   else
-    to->second.unheard.push_back(std::move(leaving));
-  return {};
+    to.unheard.push_back(std::move(leaving));
+}
+
+void loopback_end::disturb_next(peer_key peer, wire_fault how, std::uint64_t seed) {
+  if (const auto to = links_.find(peer); to != links_.end())
+    to->second.disturbance.set(how, seed);
 }
 
 void loopback_end::push(peer_key peer, packet&& leaving) {
@@ -305,6 +332,15 @@ bool loopback_end::deliver(packet&& arrived) {
   }
   if (!links_.contains(peer))
     return false;
+  if (!intact(arrived.content)) {
+    ++counters_.frames_refused;
+    down(peer,
+         {errc::contract_violation,
+          fmt::format("frame {} of {} is damaged: its length or digest is not what it says",
+                      header.sequence,
+                      name_peer(peer))});
+    return true;
+  }
   if (header.kind == static_cast<std::uint8_t>(frame_kind::goodbye)) {
     down(peer, {errc::cancelled, name_peer(peer) + " said goodbye"});
     return true;

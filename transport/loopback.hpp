@@ -12,6 +12,9 @@ struct loopback_options {
   /// Bytes of payload that may wait at one peer before send() answers overloaded; one frame may
   /// always wait, whatever its size.
   std::size_t queued_bytes_limit = std::size_t{128} << 20;
+  /// Send a digest with each frame. One that arrives is always checked. Off: nothing between two
+  /// ends of a process can damage a frame but a fault on purpose.
+  bool digest = false;
   /// How long a peer may take to say hello after connect().
   std::chrono::milliseconds connect_deadline{10'000};
 };

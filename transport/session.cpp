@@ -113,6 +113,13 @@ verdict session::admit(const frame_header& header, link_number link) {
   return verdict::accept;
 }
 
+std::optional<peer_key> session::sender_of(link_number link) const {
+  for (const auto& [peer, state] : peers_)
+    if (link != 0 && state.theirs == link)
+      return peer;
+  return std::nullopt;
+}
+
 std::uint64_t session::expected(peer_key peer) const {
   const auto from = peers_.find(peer);
   return from == peers_.end() ? 1 : from->second.last_sequence + 1;

@@ -4,6 +4,7 @@
 
 #include "transport/transport.hpp"
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -61,6 +62,9 @@ public:
 
   /// Judges a frame and, when it is accepted, expects the next sequence number from then on.
   verdict admit(const frame_header& header, link_number link);
+
+  /// The peer that shows this number on its frames; nothing when nobody does.
+  std::optional<peer_key> sender_of(link_number link) const;
 
   /// The sequence number that the next frame of a peer carries.
   std::uint64_t expected(peer_key peer) const;

@@ -4,6 +4,7 @@
 // loopback within one.
 
 #include "transport/frame.hpp"
+#include "transport/wire_fault.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -90,6 +91,10 @@ public:
   /// Fails with unreachable when the peer is down or not connected, overloaded when more than the
   /// configured bytes are queued for it.
   virtual result<void> send(peer_key peer, frame outgoing) = 0;
+
+  /// For faults on purpose: the next frame for `peer` meets this once it is numbered. Ignored where
+  /// there is no link.
+  virtual void disturb_next(peer_key peer, wire_fault how, std::uint64_t seed) = 0;
 
   /// Advances the wires; returns how much happened (0 = nothing).
   virtual std::size_t progress() = 0;

@@ -28,6 +28,7 @@ constexpr unsigned parts_shift = 32;
 operation called_in(const frame_header& header) {
   operation called;
   called.kind = static_cast<operation_kind>(header.flags & 0xff);
+  called.type = header.type;
   called.number = header.tag;
   called.epoch = header.epoch;
   called.elements = number(header.step);
@@ -82,7 +83,9 @@ void endpoint_collective::member_down(peer_key peer, const error& why) {
   const auto member = std::find(members_.begin(), members_.end(), peer);
   if (member != members_.end())
     abort({errc::unreachable,
-           fmt::format("member {} of the group is down: {}", member - members_.begin(), why.what)});
+           fmt::format("{} of the group is down: {}",
+                       name_member(options_, static_cast<std::size_t>(member - members_.begin())),
+                       why.what)});
 }
 
 void endpoint_collective::abort(const error& why) {
@@ -132,6 +135,7 @@ result<void> endpoint_collective::post(std::size_t member,
                                        compute::buffer payload) {
   frame leaving;
   leaving.header.kind = static_cast<std::uint8_t>(frame_kind::collective);
+  leaving.header.type = called.type;
   leaving.header.tag = called.number;
   leaving.header.step = static_cast<step_id>(called.elements);
   leaving.header.flags = static_cast<std::uint64_t>(called.kind)
@@ -143,8 +147,8 @@ result<void> endpoint_collective::post(std::size_t member,
     if (sent)
       return {};
     if (sent.error().code != errc::overloaded || std::chrono::steady_clock::now() > due_)
-      return fail(
-        with_context(fmt::format("{} to member {}", describe(called), member), sent.error()));
+      return fail(with_context(
+        fmt::format("{} to {}", describe(called), name_member(options_, member)), sent.error()));
     wires_.progress();
     if (poison_)
       return *poison_;
@@ -173,8 +177,8 @@ result<void> endpoint_collective::collect(const operation& called, phase in) {
         nanosleep(&nap, nullptr);
       if (std::chrono::steady_clock::now() > due_)
         return fail({errc::timed_out,
-                     fmt::format("member {} has not come to {} after {} ms",
-                                 m,
+                     fmt::format("{} has not come to {} after {} ms",
+                                 name_member(options_, m),
                                  describe(called),
                                  options_.deadline.count())});
       sched_yield();
@@ -194,8 +198,8 @@ result<void> endpoint_collective::check_phase(const operation& called, phase in)
     const auto found = (header.flags >> phase_shift) & 0xff;
     if (m != rank_ && (called_in(header) != called || found != static_cast<std::uint64_t>(in)))
       return fail({errc::contract_violation,
-                   fmt::format("member {} sends phase {} of {} where phase {} of {} is due",
-                               m,
+                   fmt::format("{} sends phase {} of {} where phase {} of {} is due",
+                               name_member(options_, m),
                                found,
                                describe(called_in(header)),
                                static_cast<unsigned>(in),
@@ -208,7 +212,7 @@ result<void> endpoint_collective::check_calls(const operation& called) {
   std::vector<operation> by_member(members_.size());
   for (std::size_t m = 0; m < members_.size(); ++m)
     by_member[m] = m == rank_ ? called : called_in(current_[m].header);
-  if (auto differs = find_mismatch(by_member))
+  if (auto differs = find_mismatch(by_member, options_))
     return fail(*differs);
   return {};
 }
@@ -220,8 +224,8 @@ result<std::span<const float>> endpoint_collective::part_of(std::size_t member,
   const auto& payload = current_[member].payload;
   if (payload.size() != elements * sizeof(float))
     return error{errc::contract_violation,
-                 fmt::format("member {} sends {} bytes for its part of {}, it has {}",
-                             member,
+                 fmt::format("{} sends {} bytes for its part of {}, it has {}",
+                             name_member(options_, member),
                              payload.size(),
                              describe(called),
                              elements * sizeof(float))};
@@ -316,7 +320,8 @@ result<void> endpoint_collective::reduce_in_parts(const operation& called,
 }
 
 result<void> endpoint_collective::all_reduce_sum(std::span<float> values) {
-  const operation called{operation_kind::all_reduce, ++number_, options_.epoch, values.size(), 0};
+  const operation called{
+    operation_kind::all_reduce, dtype::f32, ++number_, options_.epoch, values.size(), 0};
   if (auto begun = begin(called); !begun)
     return begun;
   return values.size() >= in_parts_elements && members_.size() > 1
@@ -354,7 +359,7 @@ result<void> endpoint_collective::all_gather(std::span<const float> mine,
 }
 
 result<void> endpoint_collective::barrier() {
-  const operation called{operation_kind::barrier, ++number_, options_.epoch, 0, 0};
+  const operation called{operation_kind::barrier, dtype::f32, ++number_, options_.epoch, 0, 0};
   if (auto begun = begin(called); !begun)
     return begun;
   return exchange(called, phase::values, {});

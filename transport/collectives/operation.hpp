@@ -1,6 +1,7 @@
 #pragma once
 // What a member says about the collective operation it is in, and how members' words are compared.
 
+#include "config/dtype.hpp"
 #include "config/ids.hpp"
 #include "config/result.hpp"
 
@@ -20,6 +21,7 @@ std::string_view to_string(operation_kind kind) noexcept;
 /// One member's call, told to the others before any value is used.
 struct operation {
   operation_kind kind{};
+  dtype type = dtype::f32;
   std::uint64_t number = 0; ///< Counts the calls of a group, from 1.
   epoch_id epoch{};
   std::uint64_t elements = 0; ///< all_reduce: of the vector; all_gather: of all parts together.
@@ -28,16 +30,12 @@ struct operation {
   friend bool operator==(const operation&, const operation&) = default;
 };
 
-/// "all_reduce 17 of epoch 3 with 1024 elements".
+/// "all_reduce 17 of epoch 3 with 1024 f32 elements".
 std::string describe(const operation& called);
 
 /// The operation of an all_gather with these counts.
 operation
 gather_operation(std::uint64_t number, epoch_id epoch, std::span<const std::size_t> counts);
-
-/// Compares the members' calls; by_member[m] is that of member m. The error (mismatch) names the
-/// first member that differs from member 0, and is the same on every member.
-std::optional<error> find_mismatch(std::span<const operation> by_member);
 
 /// What every implementation of compute::collective takes.
 struct collective_options {
@@ -48,6 +46,16 @@ struct collective_options {
   std::function<void()> progress = {};
   /// Asked again and again while an operation waits: the reason to give it up now, if there is one.
   std::function<std::optional<error>()> interrupted = {};
+  /// The rank of member 0, for messages; without it members have no other name.
+  std::optional<std::uint32_t> first_rank = {};
 };
+
+/// "rank 5", or "member 1" where ranks are not known.
+std::string name_member(const collective_options& options, std::size_t member);
+
+/// Compares the members' calls; by_member[m] is that of member m. The error (mismatch) names the
+/// first member that differs from member 0, and is the same on every member.
+std::optional<error> find_mismatch(std::span<const operation> by_member,
+                                   const collective_options& options);
 
 } // namespace troupe::transport

@@ -204,10 +204,11 @@ result<void> shared_memory_collective::meet(const operation& called) {
       return here;
     if (!here)
       return fail(
-        {errc::timed_out, fmt::format("member {} has not come to {}", m, here.error().what)});
+        {errc::timed_out,
+         fmt::format("{} has not come to {}", name_member(options_, m), here.error().what)});
     calls_[m] = theirs.called;
   }
-  if (auto differs = find_mismatch(calls_))
+  if (auto differs = find_mismatch(calls_, options_))
     return fail(*differs);
   // A member that comes late finds the values of those who gave up waiting for it.
   if (board_->end.load(std::memory_order_acquire) == board::ended)
@@ -225,7 +226,9 @@ result<void> shared_memory_collective::meet_again(const operation& called) {
       return here;
     if (!here)
       return fail({errc::timed_out,
-                   fmt::format("member {} has not added its part of {}", m, here.error().what)});
+                   fmt::format("{} has not added its part of {}",
+                               name_member(options_, m),
+                               here.error().what)});
   }
   return {};
 }
@@ -261,7 +264,8 @@ result<void> shared_memory_collective::reduce_together(const operation& called,
 // -- operations ----------------------------------------------------------------------------------
 
 result<void> shared_memory_collective::all_reduce_sum(std::span<float> values) {
-  const operation called{operation_kind::all_reduce, ++number_, options_.epoch, values.size(), 0};
+  const operation called{
+    operation_kind::all_reduce, dtype::f32, ++number_, options_.epoch, values.size(), 0};
   if (auto begun = begin(called); !begun)
     return begun;
   std::size_t at = 0;
@@ -312,7 +316,7 @@ result<void> shared_memory_collective::all_gather(std::span<const float> mine,
 }
 
 result<void> shared_memory_collective::barrier() {
-  const operation called{operation_kind::barrier, ++number_, options_.epoch, 0, 0};
+  const operation called{operation_kind::barrier, dtype::f32, ++number_, options_.epoch, 0, 0};
   if (auto begun = begin(called); !begun)
     return begun;
   auto met = meet(called);

@@ -110,14 +110,22 @@ result<void> endpoint::send(frame outgoing) {
       fmt::format(
         "{} bytes wait for peer {}, the limit is {}", queued, peer_, options_.queued_bytes_limit)};
   outgoing.header = complete(outgoing.header, bytes, ++sequence_);
-  if (options_.digest && bytes != 0)
-    outgoing.header.payload_digest = digest({outgoing.payload.data(), bytes});
+  if (options_.digest)
+    outgoing.header.digest = seal(outgoing.header, {outgoing.payload.data(), bytes});
   ++counters_.frames_sent;
   counters_.payload_bytes_sent += bytes;
-  waiting_bytes_ += bytes;
-  waiting_.push_back(std::move(outgoing));
+  if (disturbance_.idle())
+    queue(std::move(outgoing));
+  else
+    for (auto& disturbed : disturbance_.pass(std::move(outgoing)))
+      queue(std::move(disturbed));
   flush();
   return {};
+}
+
+void endpoint::queue(frame leaving) {
+  waiting_bytes_ += leaving.payload.size();
+  waiting_.push_back(std::move(leaving));
 }
 
 void endpoint::flush() {
@@ -200,12 +208,13 @@ std::optional<frame> endpoint::next() {
 }
 
 bool endpoint::intact(const frame& received) {
-  const auto expected = received.header.payload_digest;
+  const auto expected = received.header.digest;
   if (expected == 0)
     return true;
-  const auto found = digest({received.payload.data(), received.payload.size()});
+  const auto found = seal(received.header, {received.payload.data(), received.payload.size()});
   if (found == expected)
     return true;
+  ++counters_.frames_refused;
   fail({errc::contract_violation,
         fmt::format("frame {} of peer {} is damaged: digest {:016x}, its sender computed {:016x}",
                     received.header.sequence,

@@ -47,6 +47,9 @@ public:
   /// Posts a frame or lets it wait; errors as transport::send.
   result<void> send(frame outgoing);
 
+  /// The next frame meets it.
+  void disturb_next(wire_fault how, std::uint64_t seed) { disturbance_.set(how, seed); }
+
   /// Posts the last frame of this link.
   void say_goodbye();
 
@@ -81,6 +84,7 @@ private:
 
   frame_header complete(frame_header header, std::uint64_t payload_bytes, std::uint64_t sequence);
   void post(const frame_header& header, compute::buffer payload);
+  void queue(frame leaving);
   void flush();
   void pull();
   void settle(slot& first);
@@ -102,6 +106,7 @@ private:
   std::deque<frame> waiting_;
   std::size_t waiting_bytes_ = 0;
   bool said_goodbye_ = false;
+  wire_disturbance disturbance_;
 
   std::deque<slot> slots_;
   std::size_t moving_bytes_ = 0; ///< Of large payloads that are under way or not handed on.

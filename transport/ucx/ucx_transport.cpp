@@ -35,6 +35,7 @@ public:
   void start_epoch(epoch_id epoch, peer_key self, const epoch_token& token) override;
   result<void> connect(peer_key peer, const peer_address& where) override;
   result<void> send(peer_key peer, frame outgoing) override;
+  void disturb_next(peer_key peer, wire_fault how, std::uint64_t seed) override;
   std::size_t progress() override;
   bool arm() override;
   result<link_info> link(peer_key peer) const override;
@@ -60,6 +61,7 @@ private:
   void greeted(const frame_header& header, link_number link, const arrival& found);
   bool sequenced(const frame_header& header, link_number link, const arrival& found);
   bool refuse();
+  bool refuse_malformed(link_number link, const error& why);
   std::size_t deliver();
   void hand_over(peer_key peer, frame&& received);
   std::size_t find_failures();
@@ -116,6 +118,11 @@ result<void> ucx_transport::send(peer_key peer, frame outgoing) {
   return to->second.end->send(std::move(outgoing));
 }
 
+void ucx_transport::disturb_next(peer_key peer, wire_fault how, std::uint64_t seed) {
+  if (const auto to = links_.find(peer); to != links_.end())
+    to->second.end->disturb_next(how, seed);
+}
+
 // -- what UCX hands to us, within ucx::worker::progress() ----------------------------------------
 
 bool ucx_transport::refuse() {
@@ -123,13 +130,28 @@ bool ucx_transport::refuse() {
   return false;
 }
 
+/// Only a peer knows its link's number: what it sends damaged has a reason that somebody waits for.
+bool ucx_transport::refuse_malformed(link_number link, const error& why) {
+  const auto peer = session_.sender_of(link);
+  const auto from = peer ? links_.find(*peer) : links_.end();
+  if (from != links_.end())
+    from->second.end->fail(with_context("a frame of " + name_peer(*peer), why));
+  return refuse();
+}
+
 bool ucx_transport::arrived(const arrival& found) {
-  if (found.header.size() != wire_header_bytes || found.bytes > options_.max_payload_bytes)
+  if (found.header.size() != wire_header_bytes)
     return refuse();
   const auto around = ucx::read_envelope(found.header);
   const auto header = decode(found.header.subspan(ucx::envelope_bytes), found.bytes);
   if (!header)
-    return refuse();
+    return refuse_malformed(around.link, header.error());
+  if (found.bytes > options_.max_payload_bytes)
+    return refuse_malformed(around.link,
+                            {errc::contract_violation,
+                             fmt::format("a frame of {} bytes, at most {} are taken",
+                                         found.bytes,
+                                         options_.max_payload_bytes)});
   if (header->kind == static_cast<std::uint8_t>(frame_kind::hello)) {
     greeted(*header, around.link, found);
     return false;

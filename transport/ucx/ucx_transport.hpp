@@ -25,7 +25,7 @@ struct ucx_options {
   std::size_t receive_window = std::size_t{64} << 20;
   /// Frames with a larger payload are refused before memory is taken for them.
   std::size_t max_payload_bytes = std::size_t{1} << 30;
-  /// Send a digest with each payload. One that arrives is always checked.
+  /// Send a digest with each frame. One that arrives is always checked.
   bool digest = false;
   /// How long a peer may take to say hello after connect().
   std::chrono::milliseconds connect_deadline{10'000};

@@ -143,9 +143,10 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(F01_another_length_is_named_on_all_members, Group,
       for (const auto& found : outcomes) {
         BOOST_REQUIRE(found);
         BOOST_TEST((found->code == errc::mismatch));
-        for (const auto& part : {std::string("member 0 calls all_reduce 2 of epoch 3 with "),
-                                 std::to_string(base) + " elements, member 1 calls all_reduce 2",
-                                 " with " + std::to_string(odd) + " elements"})
+        for (const auto& part :
+             {std::string("member 0 calls all_reduce 2 of epoch 3 with "),
+              std::to_string(base) + " f32 elements, member 1 calls all_reduce 2",
+              " with " + std::to_string(odd) + " f32 elements"})
           BOOST_TEST(found->what.find(part) != std::string::npos, found->what);
       }
     }

@@ -24,7 +24,7 @@ frame_header tensor_header() {
   header.rows = 3;
   header.columns = 5;
   header.payload_bytes = 30;
-  header.payload_digest = 12;
+  header.digest = 12;
   header.tag = 13;
   header.source = 14;
   header.destination = 15;
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(a_header_is_read_as_it_was_written) {
   BOOST_TEST(header->flags == 11u);
   BOOST_TEST(header->rows == 3u);
   BOOST_TEST(header->columns == 5u);
-  BOOST_TEST(header->payload_digest == 12u);
+  BOOST_TEST(header->digest == 12u);
   BOOST_TEST(header->tag == 13u);
   BOOST_TEST(header->source == 14u);
   BOOST_TEST(header->destination == 15u);
