@@ -37,6 +37,11 @@ struct status_heard {
   cluster_status status;
 };
 
+struct fault_accepted {
+  std::uint64_t ask = 0;
+  std::string what;
+};
+
 /// The head is gone.
 struct head_down {};
 
@@ -44,6 +49,7 @@ using client_event = std::variant<request_accepted,
                                   request_refused,
                                   order_taken,
                                   status_heard,
+                                  fault_accepted,
                                   text_piece,
                                   request_end,
                                   head_down>;

@@ -26,6 +26,7 @@ rank_gauge rank_board::read() const {
   gauge.frames_received = get(frames_received);
   gauge.tensor_copies = get(tensor_copies);
   gauge.stale_frames = get(stale_frames);
+  gauge.refused_frames = get(refused_frames);
   gauge.boundary_frames = get(boundary_frames);
   gauge.boundary_bytes = get(boundary_bytes);
   gauge.rows_replayed = get(rows_replayed);

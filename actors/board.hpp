@@ -37,6 +37,7 @@ struct rank_board {
   counter frames_received{0};
   counter tensor_copies{0};
   counter stale_frames{0};
+  counter refused_frames{0};
   counter boundary_frames{0};
   counter boundary_bytes{0};
   counter rows_replayed{0};

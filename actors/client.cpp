@@ -1,6 +1,7 @@
 #include "actors/client.hpp"
 
 #include "actors/answer_gathering.hpp"
+#include "actors/faults.hpp"
 #include "actors/run_folder.hpp"
 #include "actors/sampling.hpp"
 #include "actors/system.hpp"
@@ -98,6 +99,16 @@ caf::behavior listen(caf::event_based_actor* self,
                 heard->push(request_refused{ask, from_caf(self->system(), why)});
               });
     },
+    [=](std::uint64_t ask, fault_order& order) {
+      self->request(door, caf::infinite, std::move(order))
+        .then(
+          [=](fault_receipt& receipt) {
+            heard->push(fault_accepted{ask, std::move(receipt.what)});
+          },
+          [=](caf::error& why) {
+            heard->push(request_refused{ask, from_caf(self->system(), why)});
+          });
+    },
     [=](request_cancel which) { self->send(door, which); },
     [=](cluster_stop& wish) { self->send(door, std::move(wish)); },
     [=](text_piece& piece) { heard->push(std::move(piece)); },
@@ -155,41 +166,18 @@ public:
   ~remote_client() override { caf::anon_send_exit(listener_, caf::exit_reason::user_shutdown); }
 
   result<cluster_status> status(milliseconds deadline) override {
-    if (gone_)
-      return *gone_;
-    const auto ask = next_ask_++;
-    caf::anon_send(listener_, ask, status_query{});
-    const auto give_up = clock::now() + deadline;
-    while (auto what = heard_->pop(give_up)) {
-      if (auto* known = std::get_if<status_heard>(&*what); known != nullptr && known->ask == ask)
-        return std::move(known->status);
-      if (auto* no = std::get_if<request_refused>(&*what); no != nullptr && no->ask == ask)
-        return no->why;
-      if (note_down(*what))
-        return *gone_;
-    }
-    return error{
-      errc::timed_out,
-      fmt::format("the head at {} did not answer within {} ms", where_, deadline.count())};
+    auto heard = ask<status_heard>(status_query{}, deadline);
+    return heard ? result{std::move(heard->status)} : heard.error();
+  }
+
+  result<std::string> inject(const fault_settings& wanted, milliseconds deadline) override {
+    auto heard = ask<fault_accepted>(to_order(wanted), deadline);
+    return heard ? result{std::move(heard->what)} : heard.error();
   }
 
   result<void> drain(const std::string& node, milliseconds deadline) override {
-    if (gone_)
-      return *gone_;
-    const auto ask = next_ask_++;
-    caf::anon_send(listener_, ask, node_drain{node});
-    const auto give_up = clock::now() + deadline;
-    while (auto what = heard_->pop(give_up)) {
-      if (const auto* done = std::get_if<order_taken>(&*what); done != nullptr && done->ask == ask)
-        return {};
-      if (auto* no = std::get_if<request_refused>(&*what); no != nullptr && no->ask == ask)
-        return no->why;
-      if (note_down(*what))
-        return *gone_;
-    }
-    return error{
-      errc::timed_out,
-      fmt::format("the head at {} did not answer within {} ms", where_, deadline.count())};
+    auto heard = ask<order_taken>(node_drain{node}, deadline);
+    return heard ? result<void>{} : heard.error();
   }
 
   result<std::vector<text_answer>> generate(const std::vector<text_request>& requests,
@@ -245,6 +233,27 @@ private:
       return answers.end_all(why, "error");
     for (const auto& stream : answers.streams())
       caf::anon_send(listener_, stream.ask, stream_attach{stream.request, stream.tokens});
+  }
+
+  // Puts a question and waits for its answer, or for the error in its place.
+  template <class Answer, class Question>
+  result<Answer> ask(Question question, milliseconds deadline) {
+    if (gone_)
+      return *gone_;
+    const auto number = next_ask_++;
+    caf::anon_send(listener_, number, std::move(question));
+    const auto give_up = clock::now() + deadline;
+    while (auto what = heard_->pop(give_up)) {
+      if (auto* answer = std::get_if<Answer>(&*what); answer != nullptr && answer->ask == number)
+        return std::move(*answer);
+      if (auto* no = std::get_if<request_refused>(&*what); no != nullptr && no->ask == number)
+        return no->why;
+      if (note_down(*what))
+        return *gone_;
+    }
+    return error{
+      errc::timed_out,
+      fmt::format("the head at {} did not answer within {} ms", where_, deadline.count())};
   }
 
   bool note_down(const client_event& what) {

@@ -70,6 +70,11 @@ public:
   /// would be left: both numbers).
   virtual result<void> drain(const std::string& node, std::chrono::milliseconds deadline) = 0;
 
+  /// Lets something go wrong on purpose; answers where and from when on, for people. Errors:
+  /// invalid_config that names the option.
+  virtual result<std::string> inject(const fault_settings& wanted,
+                                     std::chrono::milliseconds deadline) = 0;
+
   /// Ends the whole cluster in good order.
   virtual result<void> stop(const std::string& reason, std::chrono::milliseconds deadline) = 0;
 };

@@ -147,7 +147,7 @@ void conductor_state::meet(const epoch_plan& plan) {
         return;
       }
       awaited_.push_back(key);
-      handle = peer_handle<rank_actor>(self_->system(), *setup_.wires, key);
+      handle = peer_handle<rank_actor>(self_, *setup_.wires, key);
     }
     stages_.at(key / plan.tensor_size).push_back(*handle);
   }
@@ -207,6 +207,8 @@ void conductor_state::send_steps() {
     return;
   while (const auto next = schedule_->plan_step(epoch_)) {
     step_times_.emplace(next->plan.step, clock::now());
+    if (auto* injector = faults())
+      injector->begin_step();
     send(*next);
   }
   send_releases();
@@ -343,6 +345,11 @@ void conductor_state::leave(const std::string& why) {
   self_->quit();
 }
 
+void conductor_state::take(const fault_order& order) {
+  if (auto ordered = read_order(*setup_.settings, order))
+    setup_.faults->add({*ordered});
+}
+
 void conductor_state::show() {
   auto& board = *setup_.board;
   rank_board::set(board.queued, schedule_->waiting());
@@ -375,6 +382,7 @@ conductor_actor::behavior_type conductor(conductor_state::self_pointer self) {
       my.step(input::peer_down, std::nullopt, [&] { my.lose_peer(m); });
     },
     [&my](const fence& m) { my.step(input::fence, m.epoch, [&] { my.end_epoch(m.reason); }); },
+    [&my](const fault_order& m) { my.take(m); },
     [&my](const tick&) { my.look(); },
     [&my](const node_stop& m) { my.step(input::stop, std::nullopt, [&] { my.stop(m); }); },
   };

@@ -4,6 +4,7 @@
 // on the head.
 
 #include "actors/board.hpp"
+#include "actors/faults.hpp"
 #include "actors/journal.hpp"
 #include "actors/messages.hpp"
 #include "actors/neighbours.hpp"
@@ -55,6 +56,8 @@ struct conductor_setup {
   std::chrono::milliseconds resume_deadline{};  ///< Live requests wait so long for an epoch.
   conductor_board* board = nullptr;
   neighbours* here = nullptr;
+  fault_desk* faults = nullptr;
+  const cluster_settings* settings = nullptr;
   transport::transport* wires = nullptr;
   reactor* home = nullptr;
   director_actor director; ///< Hears rank_joined (with conductor_rank) and rank_fault.

@@ -37,7 +37,10 @@ public:
                  conductor_phases.name(phase_),
                  conductor_phases.name(input),
                  conductor_phases.name(cell.next));
+    const bool changes = phase_ != cell.next;
     phase_ = cell.next;
+    if (auto* injector = faults(); injector && changes)
+      injector->enter_phase(conductor_phases.name(phase_));
     act();
   }
 
@@ -56,10 +59,17 @@ public:
   void stop(const node_stop& order);
   void look();
 
+  /// Something is to go wrong, in whatever phase.
+  void take(const fault_order& order);
+
 private:
   void meet(const epoch_plan& plan);
   void take_shape(const epoch_plan& plan);
   void note_lives(const epoch_plan& plan);
+
+  /// nullptr where nothing goes wrong on purpose.
+  compute::fault_injector* faults() const { return setup_.faults->injector(); }
+
   void send_steps();
   void send(const next_step& step);
   void send_releases();

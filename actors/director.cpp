@@ -1,6 +1,7 @@
 #include "actors/director.hpp"
 
 #include "actors/director_state.hpp"
+#include "actors/faults.hpp"
 #include "actors/system.hpp"
 #include "config/log.hpp"
 
@@ -300,6 +301,17 @@ void director_state::beat(const node_beat& what) {
               node_stop{"it was silent for too long; the cluster went on without it"});
 }
 
+caf::result<fault_receipt> director_state::take(const fault_order& order) {
+  const auto ordered = read_order(*setup_.settings, order);
+  if (!ordered)
+    return to_caf(ordered.error());
+  for (const auto& member : members_->members())
+    if (member.handle)
+      self_->send(*member.handle, order);
+  self_->send(setup_.conductor->handle, order);
+  return fault_receipt{describe_order(*setup_.settings, *ordered)};
+}
+
 // -- the end --------------------------------------------------------------------------------------
 
 void director_state::fail(const error& why) {
@@ -356,6 +368,7 @@ director_actor::behavior_type director(director_state::self_pointer self,
     [&my](const node_beat& m) { my.beat(m); },
     [&my](const status_query&) -> caf::result<cluster_status> { return my.status(); },
     [&my](const node_drain& m) { return my.drain(m); },
+    [&my](const fault_order& m) { return my.take(m); },
     [&my](const tick&) { my.look(); },
     [&my](const cluster_stop& m) { my.stop(m.reason); },
   };

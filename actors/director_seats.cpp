@@ -106,8 +106,10 @@ void director_state::assign(const cluster_plan& plan, const std::set<std::size_t
     place = holding{what, std::nullopt, wired};
     work[rank.node].ranks.push_back(what);
   }
-  for (auto& [node, ranks] : work)
+  for (auto& [node, ranks] : work) {
+    ranks.run = setup_.reference.incarnation;
     self_->send(*members_->at(node).handle, std::move(ranks));
+  }
 }
 
 // -- plans that change while the cluster serves ---------------------------------------------------

@@ -55,6 +55,7 @@ public:
   void beat(const node_beat& what);
   caf::result<void> drain(const node_drain& which);
   cluster_status status() const;
+  caf::result<fault_receipt> take(const fault_order& order);
   void look();
   void stop(const std::string& reason);
 

@@ -1,6 +1,6 @@
 #include "actors/group.hpp"
 
-#include "transport/collectives/shared_memory_collective.hpp"
+#include "compute/faults/faulty_collective.hpp"
 
 #include <fmt/core.h>
 
@@ -34,44 +34,54 @@ private:
   std::size_t size_;
 };
 
-/// Shows when a rank waits for its group, and adds up that time.
+/// Shows when a rank waits for its group, adds up that time, and notes what it does there.
 class timed_collective final : public compute::collective {
 public:
-  timed_collective(compute::collective& inner, rank_board& board) : inner_(inner), board_(board) {}
+  timed_collective(compute::collective& inner, rank_board& board, recorder& last_deeds)
+    : inner_(inner), board_(board), last_deeds_(last_deeds) {}
 
   std::size_t rank() const noexcept override { return inner_.rank(); }
 
   std::size_t size() const noexcept override { return inner_.size(); }
 
   result<void> all_reduce_sum(std::span<float> values) override {
-    return timed([&] { return inner_.all_reduce_sum(values); });
+    return timed(recorded::reduce_begun, recorded::reduce_ended, values.size(), [&] {
+      return inner_.all_reduce_sum(values);
+    });
   }
 
   result<void> all_gather(std::span<const float> mine,
                           std::span<const std::size_t> counts,
                           std::span<float> all) override {
-    return timed([&] { return inner_.all_gather(mine, counts, all); });
+    return timed(recorded::gather_begun, recorded::gather_ended, all.size(), [&] {
+      return inner_.all_gather(mine, counts, all);
+    });
   }
 
   result<void> barrier() override {
-    return timed([&] { return inner_.barrier(); });
+    return timed(
+      recorded::barrier_begun, recorded::barrier_ended, 0, [&] { return inner_.barrier(); });
   }
 
 private:
   template <class Call>
-  result<void> timed(Call call) {
+  result<void> timed(recorded begun, recorded ended, std::uint64_t elements, Call call) {
     using clock = std::chrono::steady_clock;
+    last_deeds_.note({begun, 0, 0, ++number_, elements});
     const auto begin = clock::now();
     board_.in_collective.store(true, std::memory_order_relaxed);
     auto outcome = call();
     board_.in_collective.store(false, std::memory_order_relaxed);
     const auto span = std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin);
+    last_deeds_.note({outcome ? ended : recorded::reduction_failed, 0, 0, number_, elements});
     rank_board::add(board_.collective_ns, static_cast<std::uint64_t>(span.count()));
     return outcome;
   }
 
   compute::collective& inner_;
   rank_board& board_;
+  recorder& last_deeds_;
+  std::uint64_t number_ = 0;
 };
 
 } // namespace
@@ -88,8 +98,11 @@ tensor_group tensor_group::unjoined(std::size_t rank, std::size_t size) {
   return made;
 }
 
-result<tensor_group>
-tensor_group::join(const group_place& place, transport::transport& wires, rank_board& board) {
+result<tensor_group> tensor_group::join(const group_place& place,
+                                        transport::transport& wires,
+                                        rank_board& board,
+                                        recorder& last_deeds,
+                                        compute::fault_injector* faults) {
   tensor_group made;
   if (place.members.size() == 1) {
     made.operations_ = std::make_unique<compute::solo_collective>();
@@ -103,6 +116,7 @@ tensor_group::join(const group_place& place, transport::transport& wires, rank_b
       return std::nullopt;
     return error{errc::cancelled, fmt::format("epoch {} is over", epoch)};
   };
+  options.first_rank = number(place.members.front().rank);
   if (share_memory(place.members)) {
     // What this rank has posted must go on moving while it waits for its peers.
     options.progress = [&wires] { wires.progress(); };
@@ -114,6 +128,7 @@ tensor_group::join(const group_place& place, transport::transport& wires, rank_b
       std::move(*segment), place.tensor_rank, place.members.size(), options);
     if (!joined)
       return joined.error();
+    made.over_memory_ = joined->get();
     made.wire_ = std::move(*joined);
   } else {
     std::vector<transport::peer_key> keys;
@@ -125,13 +140,25 @@ tensor_group::join(const group_place& place, transport::transport& wires, rank_b
     made.over_frames_ = joined->get();
     made.wire_ = std::move(*joined);
   }
-  made.operations_ = std::make_unique<timed_collective>(*made.wire_, board);
+  auto* whole = made.wire_.get();
+  if (faults != nullptr) {
+    made.faulty_ = compute::make_faulty_collective(*whole, *faults);
+    whole = made.faulty_.get();
+  }
+  made.operations_ = std::make_unique<timed_collective>(*whole, board, last_deeds);
   return made;
 }
 
 void tensor_group::accept(transport::peer_key from, transport::frame&& received) {
   if (over_frames_ != nullptr)
     over_frames_->accept(from, std::move(received));
+}
+
+void tensor_group::abort(const error& why) {
+  if (over_frames_ != nullptr)
+    over_frames_->abort(why);
+  if (over_memory_ != nullptr)
+    over_memory_->abort(why);
 }
 
 void tensor_group::member_down(transport::peer_key peer, const error& why) {

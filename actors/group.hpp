@@ -3,8 +3,11 @@
 // host share.
 
 #include "actors/board.hpp"
+#include "actors/recorder.hpp"
 #include "compute/collective.hpp"
+#include "compute/faults/fault_injector.hpp"
 #include "transport/collectives/endpoint_collective.hpp"
+#include "transport/collectives/shared_memory_collective.hpp"
 #include "transport/collectives/shared_segment.hpp"
 #include "transport/transport.hpp"
 
@@ -33,14 +36,21 @@ public:
 
   /// Over shared memory where all members share it, otherwise over the rank's transport,
   /// which must be connected to the other members. Operations show on `board` that they wait, add
-  /// up their time there, and end when the epoch is fenced there.
-  static result<tensor_group>
-  join(const group_place& place, transport::transport& wires, rank_board& board);
+  /// up their time there, and end when the epoch is fenced there; each is noted. `faults` may be
+  /// nullptr.
+  static result<tensor_group> join(const group_place& place,
+                                   transport::transport& wires,
+                                   rank_board& board,
+                                   recorder& last_deeds,
+                                   compute::fault_injector* faults);
 
   compute::collective& operations() { return *operations_; }
 
   /// A frame of kind collective from the rank's transport.
   void accept(transport::peer_key from, transport::frame&& received);
+
+  /// This rank gives up: the others need not wait for it in an operation.
+  void abort(const error& why);
 
   /// A member's wires are gone.
   void member_down(transport::peer_key peer, const error& why);
@@ -48,6 +58,8 @@ public:
 private:
   std::unique_ptr<compute::collective> wire_;             ///< Null for a group of one.
   transport::endpoint_collective* over_frames_ = nullptr; ///< The same, if it goes over frames.
+  transport::shared_memory_collective* over_memory_ = nullptr; ///< The same, if over memory.
+  std::unique_ptr<compute::collective> faulty_; ///< Around it, where there are faults.
   std::unique_ptr<compute::collective> operations_;
 };
 

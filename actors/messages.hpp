@@ -7,6 +7,7 @@
 //   local    within a process; these may carry handles and buffers
 
 #include "actors/messages/clients.hpp"
+#include "actors/messages/faults.hpp"
 #include "actors/messages/local.hpp"
 #include "actors/messages/membership.hpp"
 #include "actors/messages/steps.hpp"
@@ -29,6 +30,7 @@ using rank_actor =
                    reacts_to<pass_finish>,                      // publish
                    reacts_to<peer_down>,                        // a neighbour is gone
                    reacts_to<fence>,                            // the epoch is over
+                   reacts_to<fault_order>,                      // something is to go wrong
                    reacts_to<node_stop>>;                       // the process ends
 
 /// Plans steps, keeps every live request, publishes tokens. Lives on its own reactor.
@@ -39,10 +41,11 @@ using conductor_actor = caf::typed_actor<
   caf::replies_to<stream_attach, caf::strong_actor_ptr>::with<request_id>,    // go on with one
   reacts_to<request_cancel>,                                                  // forget one
   reacts_to<step_output>,                                                     // a step is committed
-  reacts_to<peer_down>,  // a rank's wires are gone
-  reacts_to<fence>,      // the epoch is over
-  reacts_to<tick>,       // deadlines
-  reacts_to<node_stop>>; // drain and end
+  reacts_to<peer_down>,   // a rank's wires are gone
+  reacts_to<fence>,       // the epoch is over
+  reacts_to<fault_order>, // something is to go wrong
+  reacts_to<tick>,        // deadlines
+  reacts_to<node_stop>>;  // drain and end
 
 /// What runs in a process: its ranks, and its word to the director.
 using node_actor = caf::typed_actor<reacts_to<node_assignment>, // director: host these ranks
@@ -55,6 +58,7 @@ using node_actor = caf::typed_actor<reacts_to<node_assignment>, // director: hos
                                     reacts_to<rank_rewired>, // rank: has new wires
                                     reacts_to<rank_joined>,  // rank: connected
                                     reacts_to<rank_fault>,   // rank: cannot go on
+                                    reacts_to<fault_order>,  // director: for ranks
                                     reacts_to<tick>,         // beat
                                     reacts_to<node_stop>>;   // end in good order
 
@@ -68,6 +72,7 @@ using director_actor =
                    reacts_to<node_beat>,   // progress
                    caf::replies_to<status_query>::with<cluster_status>, // for people
                    reacts_to<node_drain>,                               // go on without it
+                   caf::replies_to<fault_order>::with<fault_receipt>,   // for tests
                    reacts_to<tick>,                                     // deadlines
                    reacts_to<cluster_stop>>;                            // end in good order
 
@@ -79,6 +84,7 @@ using gateway_actor =
                    reacts_to<request_cancel>,
                    caf::replies_to<status_query>::with<cluster_status>,
                    reacts_to<node_drain>,
+                   caf::replies_to<fault_order>::with<fault_receipt>,
                    reacts_to<cluster_stop>>;
 
 /// Whoever asked for text.
@@ -127,6 +133,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::beat_heard))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::node_drain))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::stream_attach))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::fault_order))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::fault_receipt))
 
 CAF_END_TYPE_ID_BLOCK(troupe)
 

@@ -83,6 +83,8 @@ private:
   // In the order in which they must outlive each other.
   ending ending_;
   conductor_board board_;
+  std::vector<fault> faults_;
+  std::unique_ptr<fault_desk> conductor_faults_;
   neighbours here_;
   transport::loopback_hub hub_;
   std::unique_ptr<control_plane> control_;
@@ -146,6 +148,11 @@ result<void> node_process::start_conductor(const director_actor& director) {
   born.board = &board_;
   born.here = &here_;
   born.director = director;
+  born.settings = &settings_;
+  conductor_faults_ = std::make_unique<fault_desk>(
+    conductor_spot, fault_book(options_.run_folder, options_.name), incarnation_);
+  conductor_faults_->add(faults_);
+  born.faults = conductor_faults_.get();
   reactor_thread::options thread;
   thread.name = "conductor";
   thread.loop = loop_options();
@@ -153,7 +160,9 @@ result<void> node_process::start_conductor(const director_actor& director) {
   auto started = reactor_thread::start(
     control_->system(),
     thread,
-    [this, alone] { return make_wires(settings_, index_, alone ? &hub_ : nullptr); },
+    [this, alone] {
+      return make_wires(settings_, index_, alone ? &hub_ : nullptr, *conductor_faults_);
+    },
     [&](reactor& home, transport::transport& wires) {
       born.home = &home;
       born.wires = &wires;
@@ -270,6 +279,8 @@ result<void> node_process::say_hello() {
   born.threads = threads_of_a_rank();
   born.loop = loop_options();
   born.incarnation = incarnation_;
+  born.faults = faults_;
+  born.run_folder = options_.run_folder;
   born.here = &here_;
   born.hub = settings_.nodes.size() == 1 ? &hub_ : nullptr;
   born.gateway = gateway_;
@@ -376,6 +387,8 @@ node_process::~node_process() {
     self->receive([](const caf::down_msg&) {},
                   caf::after(milliseconds{settings_.deadlines.drain_ms}) >>
                     [&] { log::warn("node '{}' leaves an actor behind", options_.name); });
+  if (conductor_faults_)
+    conductor_faults_->release();
   conductor_thread_.reset();
   here_.clear();
   conductor_.reset();
@@ -389,6 +402,12 @@ result<void> node_process::run() {
                  fmt::format("there is no node '{}' in {}", options_.name, settings_.file)};
   std::random_device random;
   incarnation_ = (std::uint64_t{random()} << 32) | random();
+  auto faults = faults_of(settings_);
+  if (!faults)
+    return faults.error();
+  faults_ = std::move(*faults);
+  if (!faults_.empty())
+    log::warn("faults are on: {} of {}", faults_.size(), settings_.file);
   if (auto chosen = choose_instruction_set(settings_, index_); !chosen)
     return chosen;
   if (auto known = check_devices(settings_, index_); !known)

@@ -1,6 +1,8 @@
 #include "actors/node_state.hpp"
 
 #include "actors/host_network.hpp"
+#include "actors/recorder.hpp"
+#include "actors/run_folder.hpp"
 #include "actors/system.hpp"
 #include "config/log.hpp"
 #include "transport/ucx/ucx_transport.hpp"
@@ -46,6 +48,8 @@ public:
   void to_ranks(const Message& message);
   template <class Message>
   void to_director(const Message& message);
+  void inject(const fault_order& order);
+  void write_records(const std::string& reason) const;
   void end(const node_stop& order);
   void lose_director(const std::string& how);
 
@@ -54,8 +58,10 @@ private:
 
   struct hosted {
     std::unique_ptr<rank_board> board;
+    std::unique_ptr<fault_desk> faults;
+    std::unique_ptr<recorder> last_deeds;
     rank_actor handle;
-    std::unique_ptr<reactor_thread> thread; ///< Ends before the board does.
+    std::unique_ptr<reactor_thread> thread; ///< Ends before what is above.
     held_shard held;                        ///< Its report is of this shard when the serials agree.
     bool in_epoch = false;                  ///< Until it has new wires, after the epoch's end.
   };
@@ -76,6 +82,7 @@ private:
   epoch_id epoch_{};                        ///< The last one.
   std::optional<clock::time_point> orphaned_since_;
   bool told_orphaned_ = false;
+  std::uint64_t run_ = 0;
   bool ending_ = false;
 };
 
@@ -111,6 +118,10 @@ result<void> node_state::host_rank(const shard_assignment& what) {
 result<void> node_state::start_rank(const shard_assignment& what, hosted& one) {
   const auto& settings = *setup_.settings;
   one.board = std::make_unique<rank_board>();
+  one.last_deeds = std::make_unique<recorder>();
+  one.faults = std::make_unique<fault_desk>(
+    number(what.rank), fault_book(setup_.run_folder, settings.nodes[setup_.index].name), run_);
+  one.faults->add(setup_.faults);
   rank_setup born;
   born.rank = what.rank;
   born.model = setup_.model;
@@ -127,6 +138,9 @@ result<void> node_state::start_rank(const shard_assignment& what, hosted& one) {
   born.connect_deadline = std::chrono::milliseconds{settings.deadlines.connect_ms};
   born.board = one.board.get();
   born.here = setup_.here;
+  born.faults = one.faults.get();
+  born.last_deeds = one.last_deeds.get();
+  born.settings = &settings;
   born.node = node_actor{self_};
   reactor_thread::options thread;
   thread.name = fmt::format("rank {}", number(what.rank));
@@ -135,8 +149,8 @@ result<void> node_state::start_rank(const shard_assignment& what, hosted& one) {
   auto started = reactor_thread::start(
     system,
     thread,
-    [&settings, index = setup_.index, hub = setup_.hub] {
-      return make_wires(settings, index, hub);
+    [&settings, index = setup_.index, hub = setup_.hub, faults = one.faults.get()] {
+      return make_wires(settings, index, hub, *faults);
     },
     [&](reactor& home, transport::transport& wires) {
       born.home = &home;
@@ -218,6 +232,7 @@ void node_state::follow(const caf::strong_actor_ptr& door) {
 void node_state::host(const node_assignment& work) {
   director_ = caf::actor_cast<director_actor>(self_->current_sender());
   hear();
+  run_ = work.run;
   for (const auto& what : work.ranks) {
     log::info("node hosts rank {}: stage {} of {}, tensor {} of {}, layers {} to {}",
               number(what.rank),
@@ -253,8 +268,10 @@ void node_state::beat() {
   node_beat what;
   what.incarnation = setup_.incarnation;
   for (const auto& [index, one] : ranks_)
-    if (one.board)
+    if (one.board) {
       what.ranks.push_back(one.board->read());
+      what.ranks.back().faults = one.faults->made();
+    }
   to_director(what);
   if (!ending_)
     self_->delayed_send(node_actor{self_}, beat_interval_, tick{});
@@ -266,6 +283,7 @@ void node_state::end_epoch(const fence& over) {
     if (one.board)
       one.board->fenced.store(number(over.epoch), std::memory_order_relaxed);
   to_ranks(over);
+  write_records(fmt::format("epoch {} ended: {}", number(over.epoch), over.reason));
 }
 
 template <class Message>
@@ -281,6 +299,27 @@ void node_state::to_director(const Message& message) {
     self_->send(*director_, message);
 }
 
+/// Also of ranks that are stuck: their threads are not asked.
+void node_state::write_records(const std::string& reason) const {
+  for (const auto& [index, one] : ranks_) {
+    if (!one.last_deeds || setup_.run_folder.empty())
+      continue;
+    const auto id = number(one.board->rank);
+    const auto file = setup_.run_folder / fmt::format("rank-{}.record", id);
+    if (auto made = make_run_folder(setup_.run_folder); !made)
+      log::warn("node {}", made.error().what);
+    else if (auto written = one.last_deeds->write(file, reason); !written)
+      log::warn("node {}", written.error().what);
+    else
+      log::info("rank {} did last what {} says", id, file.string());
+  }
+}
+
+void node_state::inject(const fault_order& order) {
+  log::warn("faults are on: {} at {}, {}", order.what, order.where, order.when);
+  to_ranks(order);
+}
+
 void node_state::end(const node_stop& order) {
   if (ending_)
     return;
@@ -288,6 +327,9 @@ void node_state::end(const node_stop& order) {
   log::info("node ends: {}", order.reason);
   setup_.on_ending();
   to_ranks(order);
+  for (const auto& [id, one] : ranks_)
+    if (one.faults)
+      one.faults->release();
   setup_.here->clear();
   ranks_.clear(); // waits for the threads, each of which ends after the message above
   director_.reset();
@@ -311,6 +353,23 @@ void node_state::lose_director(const std::string& how) {
   end({why.what, static_cast<std::uint8_t>(why.code)});
 }
 
+/// To other processes.
+result<std::unique_ptr<transport::transport>> make_far_wires(const cluster_settings& settings,
+                                                             std::size_t node) {
+  const auto& one = settings.nodes[node];
+  transport::ucx_options options;
+  options.transports = one.transports;
+  options.devices = one.devices;
+  // Tensors go over the network that the node binds to, and no other (row E29).
+  for (const auto& address : {one.bind, one.advertise})
+    if (options.devices.empty())
+      if (auto interface = interface_of(address); !interface.empty())
+        options.devices.push_back(interface);
+  options.digest = settings.parallel.frame_digest;
+  options.connect_deadline = std::chrono::milliseconds{settings.deadlines.connect_ms};
+  return transport::make_ucx_transport(options);
+}
+
 node_actor::behavior_type node(node_state::self_pointer self,
                                const std::shared_ptr<node_setup>& setup) {
   auto& my = self->state;
@@ -325,6 +384,7 @@ node_actor::behavior_type node(node_state::self_pointer self,
     [&my](const rank_rewired& m) { my.pass_on(m); },
     [&my](const rank_joined& m) { my.to_director(m); },
     [&my](const rank_fault& m) { my.to_director(m); },
+    [&my](const fault_order& m) { my.inject(m); },
     [&my](const tick&) { my.beat(); },
     [&my](const node_stop& m) { my.end(m); },
   };
@@ -336,21 +396,12 @@ node_actor spawn_node(caf::actor_system& system, node_setup setup) {
   return system.spawn(node, std::make_shared<node_setup>(std::move(setup)));
 }
 
-result<std::unique_ptr<transport::transport>>
-make_wires(const cluster_settings& settings, std::size_t node, transport::loopback_hub* hub) {
-  if (hub != nullptr)
-    return hub->make_end();
-  const auto& one = settings.nodes[node];
-  transport::ucx_options options;
-  options.transports = one.transports;
-  options.devices = one.devices;
-  // Tensors go over the network that the node binds to, and no other (row E29).
-  for (const auto& address : {one.bind, one.advertise})
-    if (options.devices.empty())
-      if (auto interface = interface_of(address); !interface.empty())
-        options.devices.push_back(interface);
-  options.connect_deadline = std::chrono::milliseconds{settings.deadlines.connect_ms};
-  return transport::make_ucx_transport(options);
+result<std::unique_ptr<transport::transport>> make_wires(const cluster_settings& settings,
+                                                         std::size_t node,
+                                                         transport::loopback_hub* hub,
+                                                         const fault_desk& faults) {
+  auto wires = hub != nullptr ? hub->make_end() : make_far_wires(settings, node);
+  return wires ? result{faults.wrap(std::move(*wires))} : std::move(wires);
 }
 
 } // namespace troupe::actors

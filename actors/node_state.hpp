@@ -1,6 +1,7 @@
 #pragma once
 // What a node's actor knows: the ranks that it hosts, and the director that it reports to.
 
+#include "actors/faults.hpp"
 #include "actors/neighbours.hpp"
 #include "actors/rank.hpp"
 #include "actors/reactor_thread.hpp"
@@ -23,6 +24,8 @@ struct node_setup {
   std::size_t threads = 1; ///< Of each rank.
   reactor_options loop;
   std::uint64_t incarnation = 0;
+  std::vector<fault> faults;        ///< Of the whole cluster.
+  std::filesystem::path run_folder; ///< For what is written about faults.
   neighbours* here = nullptr;
   transport::loopback_hub* hub = nullptr; ///< Set where the whole cluster lives in this process.
   gateway_actor gateway;                  ///< While it lives, so does the head.
@@ -38,8 +41,10 @@ struct node_setup {
 node_actor spawn_node(caf::actor_system& system, node_setup setup);
 
 /// Makes the transport of a rank or of the conductor of this node; call it on the thread that will
-/// own it.
-result<std::unique_ptr<transport::transport>>
-make_wires(const cluster_settings& settings, std::size_t node, transport::loopback_hub* hub);
+/// own it, which owns `faults` too.
+result<std::unique_ptr<transport::transport>> make_wires(const cluster_settings& settings,
+                                                         std::size_t node,
+                                                         transport::loopback_hub* hub,
+                                                         const fault_desk& faults);
 
 } // namespace troupe::actors

@@ -3,6 +3,7 @@
 #include "actors/codec.hpp"
 #include "actors/peer.hpp"
 #include "actors/rank_state.hpp"
+#include "compute/faults/faulty_device.hpp"
 #include "transport/host_identity.hpp"
 
 #include <fmt/ranges.h>
@@ -20,30 +21,6 @@ void rank_state::start(self_pointer actor, rank_setup given) {
   setup.home->on_round([this] { look_for_peers(); });
 }
 
-void rank_state::attend(transport::transport& wires) {
-  setup.wires = &wires;
-  wires.on_frame([this](transport::peer_key from, transport::frame&& received) {
-    take_frame(from, std::move(received));
-  });
-  wires.on_down([this](transport::peer_key peer, const error& why) {
-    group_.member_down(peer, why);
-    self_->send(rank_actor{self_}, peer_down{peer, static_cast<std::uint8_t>(why.code), why.what});
-  });
-}
-
-void rank_state::take_frame(transport::peer_key from, transport::frame&& received) {
-  rank_board::add(setup.board->progress, 1);
-  if (received.header.kind == static_cast<std::uint8_t>(transport::frame_kind::collective)) {
-    group_.accept(from, std::move(received));
-    return;
-  }
-  auto message = decode_message(self_->system(), std::move(received));
-  if (message)
-    self_->enqueue(nullptr, caf::make_message_id(), std::move(*message), nullptr);
-  else
-    log::warn("rank {} peer {}: {}", number(setup.rank), from, message.error().what);
-}
-
 void rank_state::enter(rank_input input, rank_phase next) {
   if (phase_ != next)
     log::trace("rank {} epoch {}: {} --{}--> {}",
@@ -52,9 +29,14 @@ void rank_state::enter(rank_input input, rank_phase next) {
                rank_phases.name(phase_),
                rank_phases.name(input),
                rank_phases.name(next));
+  const bool changes = phase_ != next;
   phase_ = next;
   setup.board->phase.store(next, std::memory_order_relaxed);
   rank_board::add(setup.board->progress, 1);
+  if (changes)
+    setup.last_deeds->note({recorded::phase, static_cast<std::uint8_t>(next), 0, 0, 0});
+  if (auto* injector = faults(); injector && changes)
+    injector->enter_phase(rank_phases.name(next));
 }
 
 void rank_state::refuse(rank_input input) {
@@ -77,6 +59,7 @@ void rank_state::give_up(rank_input input, const error& why) {
                why.what);
     if (partition_)
       partition_->abandon();
+    group_.abort(with_context(fmt::format("rank {} gave up", number(setup.rank)), why));
     self_->send(
       setup.node,
       rank_fault{
@@ -108,7 +91,12 @@ result<void> rank_state::load_shard(const shard_assignment& what) {
     auto device = compute::make_device(setup.device, setup.device_options);
     if (!device)
       return device.error();
-    device_ = std::move(*device);
+    device_ =
+      faults() ? compute::make_faulty_device(std::move(*device), *faults()) : std::move(*device);
+  }
+  if (auto* injector = faults()) {
+    injector->move_to(number(what.rank));
+    injector->begin_load();
   }
   log::info("rank {} computes on {}; weights are held as {}",
             number(setup.rank),
@@ -122,16 +110,19 @@ result<void> rank_state::load_shard(const shard_assignment& what) {
   record.tensor_rank = what.tensor;
   record.tensor_size = what.tensor_size;
   auto& board = *setup.board;
-  auto loaded = compute::partition::load(setup.model,
-                                         record,
-                                         setup.hold,
-                                         *device_,
-                                         group_.operations(),
-                                         [&board](std::size_t done, std::size_t total) {
-                                           rank_board::set(board.load_done_bytes, done);
-                                           rank_board::set(board.load_total_bytes, total);
-                                           rank_board::add(board.progress, 1);
-                                         });
+  auto loaded =
+    compute::partition::load(setup.model,
+                             record,
+                             setup.hold,
+                             *device_,
+                             group_.operations(),
+                             [&board, injector = faults()](std::size_t done, std::size_t total) {
+                               rank_board::set(board.load_done_bytes, done);
+                               rank_board::set(board.load_total_bytes, total);
+                               rank_board::add(board.progress, 1);
+                               if (injector)
+                                 injector->load(done, total);
+                             });
   if (!loaded)
     return with_context(fmt::format("rank {}", number(setup.rank)), loaded.error());
   partition_ = std::move(*loaded);
@@ -237,14 +228,13 @@ result<void> rank_state::connect_neighbours(const epoch_plan& plan) {
       return met;
     next_ = setup.here->find(other);
     if (!next_)
-      next_ = peer_handle<rank_actor>(self_->system(), *setup.wires, number(other));
+      next_ = peer_handle<rank_actor>(self_, *setup.wires, number(other));
   }
   conductor_ = setup.here->conductor();
   if (!conductor_) {
     if (auto met = connect(transport::conductor_key, plan.conductor); !met)
       return met;
-    conductor_ =
-      peer_handle<conductor_actor>(self_->system(), *setup.wires, transport::conductor_key);
+    conductor_ = peer_handle<conductor_actor>(self_, *setup.wires, transport::conductor_key);
   }
   group_place place;
   place.members = group_members();
@@ -256,7 +246,7 @@ result<void> rank_state::connect_neighbours(const epoch_plan& plan) {
   place.epoch = plan.epoch;
   place.tensor_rank = assignment_.tensor;
   place.deadline = setup.step_deadline;
-  auto group = tensor_group::join(place, *setup.wires, *setup.board);
+  auto group = tensor_group::join(place, *setup.wires, *setup.board, *setup.last_deeds, faults());
   if (!group)
     return group.error();
   group_ = std::move(*group);
@@ -267,6 +257,7 @@ result<void> rank_state::connect_neighbours(const epoch_plan& plan) {
 void rank_state::join(const epoch_plan& plan) {
   plan_ = plan;
   epoch_ = plan.epoch;
+  setup.last_deeds->set_place(epoch_, step_id{});
   rank_board::set(setup.board->epoch, number(epoch_));
   join_until_ = clock::now() + setup.connect_deadline;
   if (auto connected = connect_neighbours(plan); !connected)
@@ -404,16 +395,6 @@ void rank_state::stop() {
   self_->quit();
 }
 
-void rank_state::count_wires() {
-  const auto& counters = setup.wires->counters();
-  auto& board = *setup.board;
-  rank_board::set(board.frames_sent, counters.frames_sent);
-  rank_board::set(board.payload_bytes_sent, counters.payload_bytes_sent);
-  rank_board::set(board.header_bytes_sent, counters.header_bytes_sent);
-  rank_board::set(board.frames_received, counters.frames_received);
-  rank_board::set(board.tensor_copies, counters.tensor_copies);
-}
-
 // -- behaviour ------------------------------------------------------------------------------------
 
 namespace {
@@ -459,6 +440,7 @@ rank_actor::behavior_type rank(rank_state::self_pointer self) {
       return my.step(input::peer_down, std::nullopt, [&] { my.lose_peer(m); });
     },
     [&my](const fence& m) { return my.step(input::fence, m.epoch, [&] { my.end_epoch(m); }); },
+    [&my](const fault_order& m) { my.take(m); },
     [&my](const node_stop&) { return my.step(input::stop, std::nullopt, [&] { my.stop(); }); },
   };
 }

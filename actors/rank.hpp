@@ -3,9 +3,11 @@
 // reactor, and is that thread: it drives its wires and its arithmetic.
 
 #include "actors/board.hpp"
+#include "actors/faults.hpp"
 #include "actors/messages.hpp"
 #include "actors/neighbours.hpp"
 #include "actors/reactor.hpp"
+#include "actors/recorder.hpp"
 #include "compute/device.hpp"
 #include "compute/model.hpp"
 
@@ -24,12 +26,15 @@ struct rank_setup {
   std::size_t max_rows = 1;    ///< Of one step.
   bool keep_boundaries = true; ///< Whether rows sent to the next stage are kept (boundary_log).
   std::string device = "cpu";
+  const cluster_settings* settings = nullptr;
   std::string transports; ///< That the node may use, in the words of UCX_TLS.
   compute::device_options device_options;
   std::chrono::milliseconds step_deadline{};
   std::chrono::milliseconds connect_deadline{};
   rank_board* board = nullptr;
   neighbours* here = nullptr;
+  fault_desk* faults = nullptr;
+  recorder* last_deeds = nullptr;
   transport::transport* wires = nullptr;
   reactor* home = nullptr;
   node_actor node; ///< Hears rank_loaded, rank_joined and rank_fault.

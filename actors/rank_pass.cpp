@@ -170,10 +170,14 @@ void rank_state::begin_with_rows(const partition_input& message, const compute::
 }
 
 void rank_state::begin(const compute::partition_input& input) {
+  if (auto* injector = faults())
+    injector->begin_step();
   pass_begin_ = clock::now();
   collective_ns_before_ = setup.board->collective_ns.load(std::memory_order_relaxed);
   rank_board::add(setup.board->wait_ns, nanoseconds(pass_begin_ - pass_end_));
   rank_board::set(setup.board->step, number(step_.step));
+  setup.last_deeds->set_place(epoch_, step_.step);
+  setup.last_deeds->note({recorded::step, 0, 0, 0, step_.rows()});
   release(step_.released);
   auto rows = make_batch(step_);
   if (!rows) {
@@ -198,11 +202,17 @@ void rank_state::run_unit() {
     self_->send(rank_actor{self_}, group_leave{step_.step});
     return;
   }
+  setup.last_deeds->note({recorded::layer, 0, 0, *unit, 0});
+  auto* injector = faults();
+  if (injector)
+    injector->begin_layer(*unit);
   const auto begin = clock::now();
   if (auto ran = partition_->forward_unit(*unit); !ran) {
     give_up(rank_input::pass_failed, ran.error());
     return;
   }
+  if (injector)
+    injector->end_layer(clock::now() - begin);
   compute_ns_ += nanoseconds(clock::now() - begin);
   if (partition_->next_unit())
     self_->send(rank_actor{self_}, unit_due{step_.step});
@@ -260,6 +270,9 @@ void rank_state::send_boundary(const step_plan& plan, compute::buffer payload) {
   message.schema = schema_hash(setup.model->boundary());
   rank_board::add(setup.board->boundary_frames, 1);
   rank_board::add(setup.board->boundary_bytes, payload.size() + transport::wire_header_bytes);
+  note_frame(message_kind::partition_input,
+             number(neighbour(assignment_.stage + 1, assignment_.tensor)),
+             payload.size());
   self_->send(*next_, message, std::move(payload));
 }
 
@@ -359,6 +372,7 @@ void rank_state::send_choices(compute::final_output& output) {
     message.choices.push_back(choice);
     ++row;
   }
+  note_frame(message_kind::step_output, transport::conductor_key, message.choices.size());
   self_->send(*conductor_, std::move(message));
 }
 

@@ -3,6 +3,7 @@
 // loading and epochs in rank.cpp.
 
 #include "actors/boundary_log.hpp"
+#include "actors/codec.hpp"
 #include "actors/group.hpp"
 #include "actors/rank.hpp"
 #include "compute/partition.hpp"
@@ -60,6 +61,9 @@ public:
   void end_epoch(const fence& message);
   void stop();
 
+  /// Something is to go wrong, in whatever phase.
+  void take(const fault_order& order);
+
   rank_setup setup;
 
 private:
@@ -99,6 +103,10 @@ private:
   void take_frame(transport::peer_key from, transport::frame&& received);
   void count_wires();
   void count_pass();
+  void note_frame(message_kind kind, transport::peer_key to, std::uint64_t amount);
+
+  /// nullptr where nothing goes wrong on purpose.
+  compute::fault_injector* faults() const { return setup.faults->injector(); }
 
   self_pointer self_ = nullptr;
   rank_phase phase_ = rank_phase::empty;

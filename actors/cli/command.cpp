@@ -1,5 +1,7 @@
 #include "actors/cli/command.hpp"
 
+#include "actors/faults.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -21,9 +23,13 @@ sigset_t stop_signals() {
 } // namespace
 
 result<cluster_settings> read_cluster(const cluster_options& options, security_files files) {
-  if (options.file.empty())
-    return parse_cluster_text(demo_cluster_text(), "the demo", options.overrides);
-  return read_cluster_file(options.file, options.overrides, files);
+  auto settings = options.file.empty()
+                    ? parse_cluster_text(demo_cluster_text(), "the demo", options.overrides)
+                    : read_cluster_file(options.file, options.overrides, files);
+  if (settings && !settings->faults.empty())
+    if (const auto faults = actors::faults_of(*settings); !faults)
+      return faults.error();
+  return settings;
 }
 
 int fail(const error& what) {

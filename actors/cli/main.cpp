@@ -6,6 +6,7 @@
 #include "actors/cli/config.hpp"
 #include "actors/cli/doctor.hpp"
 #include "actors/cli/generate.hpp"
+#include "actors/cli/inject.hpp"
 #include "actors/cli/model.hpp"
 #include "actors/cli/node.hpp"
 #include "actors/cli/plan.hpp"
@@ -163,6 +164,32 @@ void add_drain(CLI::App& app, action& chosen) {
   command->callback([=, &chosen] { chosen = [=] { return run_drain_command(*options, *node); }; });
 }
 
+void add_inject(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<inject_options>();
+  auto* command = add_command(
+    app,
+    "inject",
+    "Let something go wrong in a running cluster, on purpose: one [[fault]]",
+    "  troupe inject cluster.toml --what kill --where \"rank 1\" --when \"step 20\"\n"
+    "  troupe inject cluster.toml --what drop --where \"rank 0 -> rank 1\" --when \"message 7\"\n");
+  add_cluster(command, options->cluster);
+  auto& wanted = options->wanted;
+  command->add_option("--what", wanted.what, "What goes wrong; docs/configuration.md has the list")
+    ->required();
+  command->add_option("--where", wanted.where, "Where: a rank, a node, the conductor, a link, any")
+    ->capture_default_str();
+  command->add_option("--when", wanted.when, "When, counted from now")->capture_default_str();
+  command->add_option("--times", wanted.times, "How often")->capture_default_str();
+  command->add_option("--steps", wanted.steps, "How many steps long; 0: for good")
+    ->capture_default_str();
+  command->add_option("--ms", wanted.ms, "How late a delayed frame leaves")->capture_default_str();
+  command->add_option("--factor", wanted.factor, "How many times as slow")->capture_default_str();
+  command->add_option("--length", wanted.length, "Of a collective of n")->capture_default_str();
+  command->add_option("--seed", wanted.seed, "Chooses what `any` leaves open")
+    ->capture_default_str();
+  command->callback([=, &chosen] { chosen = [=] { return run_inject_command(*options); }; });
+}
+
 void add_plan(CLI::App& app, action& chosen) {
   auto options = std::make_shared<plan_options>();
   auto* command =
@@ -285,6 +312,7 @@ int run(int argc, char** argv) {
   add_status(app, chosen);
   add_drain(app, chosen);
   add_stop(app, chosen);
+  add_inject(app, chosen);
   add_doctor(app, chosen);
   add_bench(app, chosen);
   add_model(app, chosen);

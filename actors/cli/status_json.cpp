@@ -44,6 +44,8 @@ ordered_json rank_json(const actors::rank_status& rank) {
     {"rows_resent", gauge.rows_resent},
     {"boundary_frames", gauge.boundary_frames},
     {"boundary_bytes", gauge.boundary_bytes},
+    {"refused_frames", gauge.refused_frames},
+    {"faults", gauge.faults},
   };
 }
 

@@ -49,6 +49,9 @@ void show(local_cluster& cluster, const cluster_settings& settings) {
   if (!ranks)
     return warn(ranks.error().what);
   fmt::print("{}", *ranks);
+  if (!settings.faults.empty())
+    fmt::print(
+      "faults are on: {} of {}\n", counted(settings.faults.size(), "fault"), settings.file);
   fmt::print("serving; Ctrl-C stops it\n");
   std::fflush(stdout);
 }

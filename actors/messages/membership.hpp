@@ -67,11 +67,12 @@ typename Inspector::result_type inspect(Inspector& f, shard_assignment& x) {
 /// director -> node: the ranks that it hosts.
 struct node_assignment {
   std::vector<shard_assignment> ranks;
+  std::uint64_t run = 0; ///< Random; the same until the cluster's head ends.
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, node_assignment& x) {
-  return f(caf::meta::type_name("node_assignment"), x.ranks);
+  return f(caf::meta::type_name("node_assignment"), x.ranks, x.run);
 }
 
 /// rank -> node -> director: the shard is loaded; how to reach the rank.
@@ -275,6 +276,8 @@ struct rank_gauge {
   std::uint64_t boundary_bytes = 0;  ///< Their payload and header bytes.
   std::uint64_t rows_replayed = 0;   ///< Rows computed again, to rebuild state that was lost.
   std::uint64_t rows_resent = 0;     ///< Rows sent again to a next stage that lost its state.
+  std::uint64_t refused_frames = 0;  ///< Malformed, damaged, repeated, or of nobody we know.
+  std::uint64_t faults = 0;          ///< That happened on purpose (config/fault.hpp).
 };
 
 template <class Inspector>
@@ -304,7 +307,9 @@ typename Inspector::result_type inspect(Inspector& f, rank_gauge& x) {
            x.boundary_frames,
            x.boundary_bytes,
            x.rows_replayed,
-           x.rows_resent);
+           x.rows_resent,
+           x.refused_frames,
+           x.faults);
 }
 
 /// node -> director, periodically: the gauges of its ranks.

@@ -292,6 +292,7 @@ BOOST_AUTO_TEST_CASE(A09_no_key_is_left_out) {
   std::string tried;
   for (const auto* name : {"options_work_test.cpp",
                            "options_nodes_test.cpp",
+                           "faulty_wires_test.cpp",
                            "tokens_and_text_test.cpp",
                            "numbers_test.cpp",
                            "../fault/recovery_test.cpp",

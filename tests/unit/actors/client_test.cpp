@@ -118,6 +118,7 @@ gateway_actor::behavior_type puppet_gateway(puppet self, caf::strong_actor_ptr* 
       return made;
     },
     [](node_drain&) {},
+    [](fault_order& order) { return fault_receipt{order.what + " at " + order.where}; },
     [](cluster_stop&) { ::raise(SIGTERM); },
   };
 }

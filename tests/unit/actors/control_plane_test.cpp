@@ -49,6 +49,7 @@ gateway_actor::behavior_type quiet_gateway(gateway_actor::pointer) {
       return made;
     },
     [](node_drain&) {},
+    [](fault_order&) { return fault_receipt{}; },
     [](cluster_stop&) {},
   };
 }
