@@ -108,6 +108,19 @@ BOOST_AUTO_TEST_CASE(E01_a_rank_that_is_killed_at_a_step_dies_once_and_its_reque
   head.wait(10s);
 }
 
+BOOST_AUTO_TEST_CASE(E44_kills_at_any_moment_of_an_answer_change_no_token) {
+  const cluster sound{two_nodes()};
+  const auto expected = sound.generate({one_request});
+  for (const std::string when :
+       {"step 1", "step 5", "step 5 layer 3", "phase leaving 4", "message 6"})
+    BOOST_TEST_CONTEXT(when) {
+      const cluster faulty{two_nodes(fault_text("kill", "rank 1", when) + "times = 2\n")};
+      const serving_cluster serving{faulty}; // It starts the node again, and again.
+      const auto answers = faulty.generate({one_request});
+      BOOST_TEST(answers[0].digests == expected[0].digests, boost::test_tools::per_element());
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_fault_is_injected_into_a_running_cluster) {
   const cluster sound{two_nodes()};
   const serving_cluster serving{sound};
