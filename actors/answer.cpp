@@ -18,7 +18,10 @@ text_piece answer::take(const committed_token& given) {
   piece.request = id_;
   piece.first = tokens_++;
   piece.tokens.push_back(given.token);
-  piece.logprobs.push_back(given.logprob);
+  if (with_logprobs_)
+    piece.logprobs.push_back(given.logprob);
+  if (with_top_)
+    piece.top.push_back(given.top);
   if (with_digests_)
     piece.digests.push_back(given.digest);
   piece.text = stops_.push(stream_.push(given.token)).text;

@@ -18,11 +18,12 @@ public:
          client_actor client,
          compute::text_stream stream,
          compute::stop_strings stops,
-         std::size_t prompt_tokens,
-         bool with_digests,
+         const generate_request& wish,
          bool keeps_pieces = false)
     : id_(id), client_(std::move(client)), stream_(std::move(stream)), stops_(std::move(stops)),
-      prompt_tokens_(prompt_tokens), with_digests_(with_digests), keeps_pieces_(keeps_pieces) {}
+      prompt_tokens_(wish.tokens.size()), with_digests_(wish.with_digests),
+      with_logprobs_(wish.with_logprobs), with_top_(wish.top_logprobs > 0),
+      keeps_pieces_(keeps_pieces) {}
 
   /// Takes a committed token; the piece to send. `stopped()` tells whether a stop string was met.
   text_piece take(const committed_token& given);
@@ -55,7 +56,7 @@ private:
   compute::text_stream stream_;
   compute::stop_strings stops_;
   std::size_t prompt_tokens_;
-  bool with_digests_;
+  bool with_digests_, with_logprobs_, with_top_;
   bool keeps_pieces_;
   std::vector<text_piece> pieces_;
   std::uint32_t tokens_ = 0;

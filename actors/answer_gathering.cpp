@@ -102,6 +102,11 @@ void answer_gathering::add(std::size_t index, const text_piece& piece) {
   answer.text += piece.text;
   answer.tokens.insert(answer.tokens.end(), piece.tokens.begin(), piece.tokens.end());
   answer.logprobs.insert(answer.logprobs.end(), piece.logprobs.begin(), piece.logprobs.end());
+  for (const auto& place : piece.top) {
+    auto& told = answer.top.emplace_back();
+    for (const auto& one : place)
+      told.push_back({one.token, one.logprob});
+  }
   answer.digests.insert(answer.digests.end(), piece.digests.begin(), piece.digests.end());
   if (on_text_ && !piece.text.empty())
     on_text_(index, piece.text);

@@ -114,6 +114,11 @@ generate_request to_message(const text_request& wish) {
   made.stop = wish.stop;
   made.ignore_end = wish.ignore_end;
   made.with_digests = wish.with_digests;
+  made.with_logprobs = wish.with_logprobs;
+  made.top_logprobs = wish.top_logprobs;
+  for (const auto& [token, bias] : wish.bias)
+    made.bias.push_back({token, bias});
+  made.schema = wish.schema;
   return made;
 }
 

@@ -29,13 +29,18 @@ struct text_request {
   std::vector<std::string> stop;
   bool ignore_end = false;
   bool with_digests = false;
+  bool with_logprobs = false;
+  std::uint32_t top_logprobs = 0; ///< Most probable tokens to report for each token; 0 ... 20.
+  std::vector<compute::logit_bias> bias;
+  std::string schema; ///< JSON schema that the answer follows; empty: any text.
 };
 
 /// What became of it.
 struct text_answer {
   std::string text;
   std::vector<token_id> tokens;
-  std::vector<float> logprobs;
+  std::vector<float> logprobs;                       ///< Where asked for.
+  std::vector<std::vector<compute::token_odds>> top; ///< Where asked for.
   std::vector<std::uint64_t> digests;
   std::string finish; ///< "stop", "length", "cancelled" or "error".
   std::string what;   ///< For errors.

@@ -38,8 +38,11 @@ void conductor_state::restore() {
 
 void conductor_state::take_up(const journal_entry& entry) {
   auto made = make_answer(entry.id, entry.wish, client_actor{});
-  if (!made) { // the stop strings, which were accepted once
-    log::error("request {} of the journal is lost: {}", number(entry.id), made.error().what);
+  const auto sequence = make_wish(entry.id, entry.wish);
+  if (!made || !sequence) { // what was accepted once
+    log::error("request {} of the journal is lost: {}",
+               number(entry.id),
+               made ? sequence.error().what : made.error().what);
     return;
   }
   std::vector<token_id> tokens;
@@ -47,7 +50,7 @@ void conductor_state::take_up(const journal_entry& entry) {
     made->take(given);
     tokens.push_back(given.token);
   }
-  const auto wish = make_wish(entry.id, entry.wish);
+  const auto& wish = *sequence;
   const auto most =
     std::min<std::size_t>(wish.max_tokens, setup_.limits.context - wish.prompt.size());
   const auto& ends = wish.end_tokens;

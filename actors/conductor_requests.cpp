@@ -1,3 +1,4 @@
+#include "actors/answer_checks.hpp"
 #include "actors/conductor_state.hpp"
 #include "actors/sampling.hpp"
 #include "actors/system.hpp"
@@ -10,13 +11,19 @@
 
 namespace troupe::actors {
 
-sequence_wish conductor_state::make_wish(request_id id, const generate_request& wish) const {
+result<sequence_wish> conductor_state::make_wish(request_id id,
+                                                 const generate_request& wish) const {
+  auto rules = rules_of(wish, setup_.vocabulary, setup_.end_tokens);
+  if (!rules)
+    return rules.error();
   sequence_wish made;
   made.id = id;
   made.prompt = wish.tokens;
   made.max_tokens = wish.max_tokens;
   made.sampling = wish.sampling;
   made.with_digests = wish.with_digests;
+  made.with_logprobs = wish.with_logprobs;
+  made.rules = std::move(*rules);
   if (!wish.ignore_end)
     made.end_tokens = setup_.end_tokens;
   return made;
@@ -33,8 +40,7 @@ result<answer> conductor_state::make_answer(request_id id,
                 std::move(client),
                 compute::text_stream{*setup_.words, true, wish.tokens},
                 std::move(*stops),
-                wish.tokens.size(),
-                wish.with_digests,
+                wish,
                 keeps_pieces};
 }
 
@@ -66,7 +72,10 @@ result<request_id> conductor_state::submit(const generate_request& wish,
   auto made = make_answer(id, wish, caf::actor_cast<client_actor>(client));
   if (!made)
     return made.error();
-  if (auto queued = schedule_->submit(make_wish(id, wish)); !queued)
+  auto sequence = make_wish(id, wish);
+  if (!sequence)
+    return sequence.error();
+  if (auto queued = schedule_->submit(std::move(*sequence)); !queued)
     return queued.error();
   ++next_request_;
   answers_.emplace(id, std::move(*made));

@@ -74,7 +74,7 @@ private:
   void restore();
   void take_up(const journal_entry& entry);
   result<request_id> find_stream(const stream_attach& which, const client_actor& client);
-  sequence_wish make_wish(request_id id, const generate_request& wish) const;
+  result<sequence_wish> make_wish(request_id id, const generate_request& wish) const;
   result<answer>
   make_answer(request_id id, const generate_request& wish, client_actor client) const;
   result<request_id> submit(const generate_request& wish, const caf::strong_actor_ptr& client);

@@ -1,6 +1,7 @@
 #include "actors/gateway.hpp"
 
 #include "actors/system.hpp"
+#include "compute/grammar/json_schema.hpp"
 
 namespace troupe::actors {
 
@@ -38,6 +39,10 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
         ready.tokens = std::move(*tokens);
         ready.prompt.clear();
       }
+      // Here and not on the conductor's thread, which has steps to plan.
+      if (!ready.schema.empty())
+        if (auto compiled = compute::compile_schema(ready.schema); !compiled)
+          return to_caf(with_context("the JSON schema", compiled.error()));
       return self->delegate(self->state.conductor, std::move(ready), client);
     },
     [self](const stream_attach& which, const caf::strong_actor_ptr& client) {

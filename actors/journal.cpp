@@ -24,7 +24,7 @@ constexpr const char* schema = R"(
   create index if not exists running on request (id) where ended is null;
   create table if not exists token (
     request integer not null, position integer not null, token integer not null,
-    logprob integer not null, digest integer not null,
+    logprob integer not null, digest integer not null, top blob,
     primary key (request, position)) without rowid;
 )";
 
@@ -111,8 +111,8 @@ public:
     : db_(db), name_(std::move(name)), begin_(db, "begin immediate"), commit_(db, "commit"),
       add_request_(db, "insert into request (id, wish) values (?, ?)"),
       add_token_(db,
-                 "insert or replace into token (request, position, token, logprob, digest) "
-                 "values (?, ?, ?, ?, ?)"),
+                 "insert or replace into token (request, position, token, logprob, digest, top) "
+                 "values (?, ?, ?, ?, ?, ?)"),
       end_request_(db, "update request set ended = ? where id = ?") {}
 
   result<std::vector<journal_entry>> unfinished() override;
@@ -157,8 +157,8 @@ result<journal_entry> sqlite_journal::read_entry(const statement& row) {
         errc::io_error,
         fmt::format("journal {}: the end of request {} cannot be read", name_, number(entry.id))};
   }
-  statement tokens(db_.get(),
-                   "select token, logprob, digest from token where request = ? order by position");
+  statement tokens(
+    db_.get(), "select token, logprob, digest, top from token where request = ? order by position");
   tokens.bind(1, number(entry.id));
   while (tokens.row()) {
     committed_token one;
@@ -166,6 +166,10 @@ result<journal_entry> sqlite_journal::read_entry(const statement& row) {
     one.token = static_cast<token_id>(tokens.number_at(0));
     one.logprob = std::bit_cast<float>(static_cast<std::uint32_t>(tokens.number_at(1)));
     one.digest = tokens.number_at(2);
+    if (!tokens.is_null(3) && !tokens.read(3, one.top))
+      return error{
+        errc::io_error,
+        fmt::format("journal {}: a token of request {} cannot be read", name_, number(entry.id))};
     entry.answer.push_back(one);
   }
   positions_[entry.id] = entry.answer.size();
@@ -211,6 +215,8 @@ result<void> sqlite_journal::append(const std::vector<committed_token>& given) {
   for (const auto& one : given) {
     if (one.ended == sequence_end::failed)
       continue; // it gave no token
+    if (!one.top.empty())
+      add_token_.bind(6, to_blob(one.top));
     written = written
               && add_token_.bind(1, number(one.id))
                    .bind(2, positions_[one.id]++)

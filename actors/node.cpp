@@ -265,6 +265,7 @@ result<void> node_process::say_hello() {
   born.settings = &settings_;
   born.index = index_;
   born.model = model_;
+  born.grammars = std::make_shared<compute::constraint_maker>(words_);
   born.hold = plan_.hold;
   born.max_rows = plan_.max_rows;
   born.threads = threads_of_a_rank();

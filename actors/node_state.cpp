@@ -114,6 +114,7 @@ result<void> node_state::start_rank(const shard_assignment& what, hosted& one) {
   rank_setup born;
   born.rank = what.rank;
   born.model = setup_.model;
+  born.grammars = setup_.grammars;
   born.hold = setup_.hold;
   born.wire = settings.parallel.wire_dtype;
   born.max_rows = setup_.max_rows;

@@ -7,6 +7,7 @@
 #include "actors/neighbours.hpp"
 #include "actors/reactor.hpp"
 #include "compute/device.hpp"
+#include "compute/grammar/constraint.hpp"
 #include "compute/model.hpp"
 
 #include <chrono>
@@ -19,6 +20,7 @@ namespace troupe::actors {
 struct rank_setup {
   rank_id rank{};
   std::shared_ptr<const compute::model> model;
+  std::shared_ptr<compute::constraint_maker> grammars; ///< Of the node's tokenizer.
   dtype hold = dtype::f32;
   dtype wire = dtype::f32;
   std::size_t max_rows = 1;    ///< Of one step.

@@ -32,6 +32,19 @@ void rank_state::release(const std::vector<slot_id>& slots) {
     slots_.erase(slot);
 }
 
+/// What the request asks of the sampler. It is told again in a new epoch: a token that was chosen
+/// and never committed is no part of the answer.
+result<void> rank_state::take_rules(live_slot& slot, const step_entry& entry) const {
+  slot.rules.reset();
+  if (entry.rules.empty() || !publishes())
+    return {}; // rule 33: nobody else looks at logits
+  auto rules = slot_rules::make(entry.rules.front(), *setup.grammars);
+  if (!rules)
+    return with_context(fmt::format("slot {}", number(entry.slot)), rules.error());
+  slot.rules = std::move(*rules);
+  return {};
+}
+
 /// The slot of an entry, introduced if the entry does so. What the state already holds stays: a
 /// slot that is told of again in a new epoch goes on from there.
 result<rank_state::live_slot*> rank_state::find_slot(const step_plan& plan,
@@ -45,7 +58,10 @@ result<rank_state::live_slot*> rank_state::find_slot(const step_plan& plan,
   if (!entry.pages.empty()) {
     auto& told = slots_[entry.slot];
     if (told.pages != entry.pages)
-      told = live_slot{entry.pages, 0};
+      told = live_slot{entry.pages, 0, nullptr};
+    if (!plan.replay())
+      if (auto taken = take_rules(told, entry); !taken)
+        return taken.error();
   }
   const auto found = slots_.find(entry.slot);
   if (found == slots_.end())
@@ -322,8 +338,41 @@ void rank_state::end_replay() {
 
 // -- choices --------------------------------------------------------------------------------------
 
+token_choice rank_state::choose(const step_entry& entry, std::span<float> logits, bool finite) {
+  token_choice made;
+  made.slot = entry.slot;
+  if (entry.has(step_entry::wants_digest))
+    made.digest = XXH3_64bits(logits.data(), logits.size_bytes());
+  auto chosen = [&]() -> result<compute::choice> {
+    if (!finite)
+      return error{errc::compute_error, "the logits are not finite numbers"};
+    auto wish = to_sampling(entry.sampling);
+    wish.with_logprob = entry.has(step_entry::wants_logprob);
+    const auto position = entry.position + entry.count;
+    const auto& rules = slots_.at(entry.slot).rules;
+    if (!rules)
+      return compute::sample(logits, wish, entry.history, position);
+    return rules->choose(logits, wish, entry.history, position);
+  }();
+  if (!chosen) {
+    log::warn("rank {} epoch {} step {} slot {}: {}",
+              number(setup.rank),
+              number(epoch_),
+              number(step_.step),
+              number(entry.slot),
+              chosen.error().what);
+    made.code = static_cast<std::uint8_t>(static_cast<std::uint8_t>(chosen.error().code) + 1);
+    return made;
+  }
+  made.token = chosen->token;
+  made.logprob = chosen->logprob;
+  for (const auto& [token, logprob] : chosen->top)
+    made.top.push_back({token, logprob});
+  return made;
+}
+
 void rank_state::send_choices(compute::final_output& output) {
-  if (assignment_.tensor != 0)
+  if (!publishes())
     return; // rule 33: one rank of the stage publishes
   step_output message;
   message.epoch = epoch_;
@@ -334,29 +383,8 @@ void rank_state::send_choices(compute::final_output& output) {
   for (const auto& entry : step_.entries) {
     if (!entry.has(step_entry::wants_output))
       continue;
-    token_choice choice;
-    choice.slot = entry.slot;
-    auto values = logits.subspan(row * vocabulary, vocabulary);
-    if (entry.has(step_entry::wants_digest))
-      choice.digest = XXH3_64bits(values.data(), values.size_bytes());
-    auto chosen =
-      output.finite[row]
-        ? compute::sample(
-          values, to_sampling(entry.sampling), entry.history, entry.position + entry.count)
-        : result<compute::choice>{error{errc::compute_error, "the logits are not finite numbers"}};
-    if (chosen) {
-      choice.token = chosen->token;
-      choice.logprob = chosen->logprob;
-    } else {
-      log::warn("rank {} epoch {} step {} slot {}: {}",
-                number(setup.rank),
-                number(epoch_),
-                number(step_.step),
-                number(entry.slot),
-                chosen.error().what);
-      choice.code = static_cast<std::uint8_t>(static_cast<std::uint8_t>(chosen.error().code) + 1);
-    }
-    message.choices.push_back(choice);
+    message.choices.push_back(
+      choose(entry, logits.subspan(row * vocabulary, vocabulary), output.finite[row]));
     ++row;
   }
   self_->send(*conductor_, std::move(message));

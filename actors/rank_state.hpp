@@ -5,6 +5,7 @@
 #include "actors/boundary_log.hpp"
 #include "actors/group.hpp"
 #include "actors/rank.hpp"
+#include "actors/slot_rules.hpp"
 #include "compute/partition.hpp"
 #include "config/log.hpp"
 
@@ -65,7 +66,8 @@ public:
 private:
   struct live_slot {
     std::vector<page_id> pages;
-    std::uint32_t length = 0; ///< Positions in the state: the checkpoint of the next pass.
+    std::uint32_t length = 0;          ///< Positions in the state: the checkpoint of the next pass.
+    std::shared_ptr<slot_rules> rules; ///< Null: none; only where the rank publishes.
   };
 
   using clock = std::chrono::steady_clock;
@@ -89,6 +91,11 @@ private:
   result<compute::batch> make_batch(const step_plan& plan);
   result<compute::buffer> read_kept(const step_plan& plan);
   void keep(const compute::buffer& payload);
+  result<void> take_rules(live_slot& slot, const step_entry& entry) const;
+
+  bool publishes() const { return partition_->record().owns_output && assignment_.tensor == 0; }
+
+  token_choice choose(const step_entry& entry, std::span<float> logits, bool finite);
   void begin(const compute::partition_input& input);
   result<compute::buffer> from_wire(const partition_input& message, const compute::buffer& tensor);
   result<compute::buffer> to_wire(const compute::buffer& hidden) const;

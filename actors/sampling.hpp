@@ -4,6 +4,8 @@
 #include "actors/messages/steps.hpp"
 #include "compute/sampler.hpp"
 
+#include <vector>
+
 namespace troupe::actors {
 
 /// The fields that both have; what only one has keeps its default.
@@ -18,6 +20,7 @@ To with_fields_of(const From& wish) {
   made.frequency_penalty = wish.frequency_penalty;
   made.presence_penalty = wish.presence_penalty;
   made.seed = wish.seed;
+  made.stream = wish.stream;
   return made;
 }
 
@@ -27,6 +30,13 @@ inline compute::sampling to_sampling(const sampling_choice& wish) {
 
 inline sampling_choice to_choice(const compute::sampling& wish) {
   return with_fields_of<sampling_choice>(wish);
+}
+
+inline std::vector<compute::logit_bias> to_biases(const std::vector<token_bias>& given) {
+  std::vector<compute::logit_bias> made;
+  for (const auto& one : given)
+    made.push_back({one.token, one.bias});
+  return made;
 }
 
 } // namespace troupe::actors

@@ -84,21 +84,34 @@ void schedule::admit() {
   }
 }
 
+/// What ranks have to know of a slot, once in an epoch.
+void schedule::introduce(step_entry& entry, sequence& which) {
+  entry.pages = which.pages;
+  which.introduced = true;
+  if (!which.wish.rules)
+    return;
+  entry.rules.push_back(*which.wish.rules);
+  if (!which.wish.rules->schema.empty())
+    entry.rules.back().so_far.assign(which.tokens.begin()
+                                       + static_cast<std::ptrdiff_t>(which.wish.prompt.size()),
+                                     which.tokens.end());
+}
+
 void schedule::add_entry(next_step& step, flight& record, sequence& which, std::size_t count) {
   step_entry entry;
   entry.slot = which.slot;
   entry.position = static_cast<std::uint32_t>(which.planned);
   entry.count = static_cast<std::uint32_t>(count);
-  if (!which.introduced) {
-    entry.pages = which.pages;
-    which.introduced = true;
-  }
+  if (!which.introduced)
+    introduce(entry, which);
   const bool last = which.planned + count == which.tokens.size();
   if (last) {
     entry.flags |= step_entry::wants_output;
     entry.sampling = which.wish.sampling;
     if (which.wish.with_digests)
       entry.flags |= step_entry::wants_digest;
+    if (which.wish.with_logprobs)
+      entry.flags |= step_entry::wants_logprob;
     const auto& wish = which.wish.sampling;
     if (wish.repetition_penalty != 1.0f || wish.frequency_penalty != 0.0f
         || wish.presence_penalty != 0.0f)
@@ -257,6 +270,7 @@ committed_token schedule::take_token(sequence& which, const token_choice& choice
   given.token = choice.token;
   given.logprob = choice.logprob;
   given.digest = choice.digest;
+  given.top = choice.top;
   if (choice.code != 0) {
     given.ended = sequence_end::failed;
     given.code = static_cast<std::uint8_t>(choice.code - 1);

@@ -45,6 +45,8 @@ struct sequence_wish {
   sampling_choice sampling;
   std::vector<token_id> end_tokens; ///< Any of these ends it; empty = go on to max_tokens.
   bool with_digests = false;
+  bool with_logprobs = false;
+  std::optional<answer_rules> rules;
 };
 
 enum class sequence_end : std::uint8_t { none, end_token, length, failed };
@@ -55,6 +57,7 @@ struct committed_token {
   token_id token = 0;
   float logprob = 0;
   std::uint64_t digest = 0;
+  std::vector<token_odds> top;
   sequence_end ended = sequence_end::none;
   std::uint8_t code = 0; ///< With `failed`: troupe::errc.
 };
@@ -169,6 +172,7 @@ private:
   std::size_t ordinary_in_flight() const;
   void add_decode_rows(next_step& step, flight& record);
   void add_prompt_rows(next_step& step, flight& record);
+  void introduce(step_entry& entry, sequence& which);
   void add_entry(next_step& step, flight& record, sequence& which, std::size_t count);
   committed_token take_token(sequence& which, const token_choice& choice);
   void release(slot_id slot);

@@ -77,16 +77,68 @@ result<float> best_of(std::span<const float> logits, std::uint64_t position) {
   return best;
 }
 
-/// One distinct token of the history, with the logit it had before the penalties.
+/// A token whose logit was changed, with what the model gave it.
 struct seen_token {
   token_id id;
   float logit;
 };
 
+using seen_tokens = std::vector<seen_token>; ///< By ascending id.
+
+const seen_token* find(const seen_tokens& among, token_id id) noexcept {
+  auto found =
+    std::lower_bound(among.begin(), among.end(), id, [](const seen_token& one, token_id other) {
+      return one.id < other;
+    });
+  return found != among.end() && found->id == id ? &*found : nullptr;
+}
+
+/// Adds the biases in place and reports what the logits were.
+seen_tokens add_biases(std::span<float> logits, std::span<const logit_bias> biases) {
+  seen_tokens changed;
+  for (auto [token, bias] : biases) {
+    if (token >= logits.size())
+      break;
+    changed.push_back({token, logits[token]});
+    logits[token] += bias;
+  }
+  return changed;
+}
+
+void mask(std::span<float> logits, std::span<const std::uint64_t> allowed) {
+  if (allowed.empty())
+    return;
+  for (std::size_t id = 0; id < logits.size(); ++id) {
+    bool may = id / 64 < allowed.size() && (allowed[id / 64] >> (id % 64) & 1) != 0;
+    logits[id] = may ? logits[id] : masked;
+  }
+}
+
+/// The best of the model's own distribution.
+std::vector<token_odds>
+most_probable(std::span<const float> logits, std::uint32_t count, double normaliser) {
+  auto better = [&](token_id one, token_id other) {
+    return logits[one] > logits[other] || (logits[one] == logits[other] && one < other);
+  };
+  std::vector<token_id> best;
+  best.reserve(count + 1);
+  for (token_id id = 0; id < logits.size(); ++id) {
+    if (best.size() == count && !better(id, best.back()))
+      continue;
+    best.insert(std::upper_bound(best.begin(), best.end(), id, better), id);
+    if (best.size() > count)
+      best.pop_back();
+  }
+  std::vector<token_odds> made;
+  for (auto id : best)
+    made.push_back({id, static_cast<float>(static_cast<double>(logits[id]) - normaliser)});
+  return made;
+}
+
 /// Applies the penalties in place and reports what the logits were.
-std::vector<seen_token>
+seen_tokens
 penalise(std::span<float> logits, const sampling& wish, std::span<const token_id> history) {
-  std::vector<seen_token> seen;
+  seen_tokens seen;
   if (wish.repetition_penalty == 1 && wish.frequency_penalty == 0 && wish.presence_penalty == 0)
     return seen;
   std::vector<token_id> sorted(history.begin(), history.end());
@@ -214,10 +266,11 @@ void keep_top_p(candidates& from, double best, double scale, double part) {
       edge.keeps(from.logits[at], static_cast<token_id>(at)) ? from.weights[at] : 0;
 }
 
-/// Uniform in [0, 1), a function of seed and position alone.
-double uniform(std::uint64_t seed, std::uint64_t position) noexcept {
+/// Uniform in [0, 1), a function of seed, stream and position alone.
+double uniform(const sampling& wish, std::uint64_t position) noexcept {
   auto low = [](std::uint64_t wide) { return static_cast<std::uint32_t>(wide); };
-  auto words = philox({low(position), low(position >> 32), 0, 0}, {low(seed), low(seed >> 32)});
+  auto words = philox({low(position), low(position >> 32), wish.stream, 0},
+                      {low(wish.seed), low(wish.seed >> 32)});
   std::uint64_t bits = (std::uint64_t{words[1]} << 32 | words[0]) >> 11;
   return static_cast<double>(bits) * 0x1p-53;
 }
@@ -235,7 +288,7 @@ draw(std::span<const float> logits, double best, const sampling& wish, std::uint
     for (std::uint64_t& weight : from.weights)
       weight = weight < least ? 0 : weight;
   auto total = sum_of(from.weights);
-  auto target = std::min(part_of(total, uniform(wish.seed, position)), total - 1);
+  auto target = std::min(part_of(total, uniform(wish, position)), total - 1);
   std::size_t at = 0;
   for (std::uint64_t sum = from.weights[0]; sum <= target; sum += from.weights[at])
     ++at;
@@ -279,10 +332,34 @@ result<void> validate(const sampling& wish) {
   return {};
 }
 
+result<void> validate_rules(const sampling_rules& rules) {
+  if (rules.top > sampling_rules::most_top)
+    return error{
+      errc::invalid_argument,
+      fmt::format("top_logprobs is {}, but must be 0 ... {}", rules.top, sampling_rules::most_top)};
+  if (rules.biases.size() > sampling_rules::most_biases)
+    return error{errc::invalid_argument,
+                 fmt::format("logit_bias has {} tokens, but may have {} at most",
+                             rules.biases.size(),
+                             sampling_rules::most_biases)};
+  for (std::size_t at = 0; at < rules.biases.size(); ++at) {
+    auto [token, bias] = rules.biases[at];
+    if (!(bias >= -100 && bias <= 100))
+      return error{
+        errc::invalid_argument,
+        fmt::format("logit_bias of token {} is {}, but must be -100 ... 100", token, bias)};
+    if (at > 0 && token <= rules.biases[at - 1].token)
+      return error{errc::invalid_argument,
+                   fmt::format("logit_bias names token {} twice or out of order", token)};
+  }
+  return {};
+}
+
 result<choice> sample(std::span<float> logits,
                       const sampling& wish,
                       std::span<const token_id> history,
-                      std::uint64_t position) {
+                      std::uint64_t position,
+                      const sampling_rules& rules) {
   if (auto valid = validate(wish); !valid)
     return valid.error();
   if (logits.empty())
@@ -291,24 +368,27 @@ result<choice> sample(std::span<float> logits,
   auto best = best_of(logits, position);
   if (!best)
     return best.error();
-  double normaliser = wish.with_logprob ? log_sum_exp(logits, *best) : 0;
+  choice made;
+  bool wants_odds = wish.with_logprob || rules.top > 0;
+  double normaliser = wants_odds ? log_sum_exp(logits, *best) : 0;
+  if (rules.top > 0)
+    made.top = most_probable(logits, rules.top, normaliser);
+  auto biased = add_biases(logits, rules.biases);
+  mask(logits, rules.allowed);
   auto seen = penalise(logits, wish, history);
-  if (!seen.empty())
+  if (!seen.empty() || !biased.empty() || !rules.allowed.empty())
     if (best = best_of(logits, position); !best)
       return best.error();
-  choice made;
   if (wish.temperature > 0)
     made.token = draw(logits, *best, wish, position);
   else
     made.token =
       static_cast<token_id>(std::find(logits.begin(), logits.end(), *best) - logits.begin());
   if (wish.with_logprob) {
-    auto found = std::lower_bound(
-      seen.begin(), seen.end(), made.token, [](const seen_token& token, token_id id) {
-        return token.id < id;
-      });
-    bool changed = found != seen.end() && found->id == made.token;
-    float logit = changed ? found->logit : logits[made.token];
+    auto changed = find(biased, made.token); // first: penalties came on top of it
+    if (changed == nullptr)
+      changed = find(seen, made.token);
+    float logit = changed != nullptr ? changed->logit : logits[made.token];
     made.logprob = static_cast<float>(static_cast<double>(logit) - normaliser);
   }
   return made;

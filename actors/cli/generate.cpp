@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -26,8 +27,40 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-text_request make_defaults(const generate_options& options, const generate_settings& settings) {
+std::string read_all(std::istream& in) {
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+result<std::vector<compute::logit_bias>> read_biases(const std::vector<std::string>& given) {
+  std::vector<compute::logit_bias> made;
+  for (const auto& one : given) {
+    compute::logit_bias bias;
+    const char* end = one.data() + one.size();
+    const auto id = std::from_chars(one.data(), end, bias.token);
+    const bool has_sign = id.ec == std::errc() && id.ptr != end && *id.ptr == '=';
+    const auto number = std::from_chars(has_sign ? id.ptr + 1 : end, end, bias.bias);
+    if (!has_sign || number.ec != std::errc() || number.ptr != end)
+      return error{errc::invalid_argument,
+                   fmt::format("--logit-bias {}: ID=BIAS would work, for example 15=-100", one)};
+    made.push_back(bias);
+  }
+  return made;
+}
+
+result<text_request> make_defaults(const generate_options& options,
+                                   const generate_settings& settings) {
   text_request made;
+  auto biases = read_biases(options.logit_bias);
+  if (!biases)
+    return biases.error();
+  made.bias = std::move(*biases);
+  if (!options.schema.empty()) {
+    std::ifstream in(options.schema, std::ios::binary);
+    made.schema = read_all(in);
+    if (!in || made.schema.empty())
+      return error{errc::not_found,
+                   fmt::format("cannot read the JSON schema {}", options.schema.string())};
+  }
   auto& choice = made.sampling;
   choice.temperature = options.temperature.value_or(static_cast<float>(settings.temperature));
   choice.top_k = options.top_k.value_or(static_cast<std::uint32_t>(settings.top_k));
@@ -42,11 +75,9 @@ text_request make_defaults(const generate_options& options, const generate_setti
   made.stop = options.stop;
   made.ignore_end = options.ignore_end;
   made.with_digests = options.digests;
+  made.with_logprobs = options.json;
+  made.top_logprobs = options.logprobs;
   return made;
-}
-
-std::string read_all(std::istream& in) {
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 result<std::vector<text_request>> read_requests(const generate_options& options,
@@ -295,7 +326,10 @@ int run_generate_command(const generate_options& options) {
   const auto settings = read_cluster(options.cluster);
   if (!settings)
     return fail(settings.error());
-  const auto requests = read_requests(options, make_defaults(options, settings->generate));
+  const auto defaults = make_defaults(options, settings->generate);
+  if (!defaults)
+    return fail(defaults.error());
+  const auto requests = read_requests(options, *defaults);
   if (!requests)
     return fail(requests.error());
   if (auto good = check_requests(*requests); !good)

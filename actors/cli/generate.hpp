@@ -26,9 +26,12 @@ struct generate_options {
   std::optional<std::uint64_t> seed;
   std::vector<std::string> stop;
   bool ignore_end = false;
+  std::filesystem::path schema; ///< A JSON schema that answers follow; empty: any text.
   bool json = false;
   bool digests = false;
-  bool echo = false; ///< Print each prompt before its continuation.
+  std::uint32_t logprobs = 0;          ///< Most probable tokens to report for each token.
+  std::vector<std::string> logit_bias; ///< "ID=BIAS"
+  bool echo = false;                   ///< Print each prompt before its continuation.
   bool quiet = false;
   bool show_logs = false;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <charconv>
 #include <limits>
 #include <map>
 #include <type_traits>
@@ -11,8 +12,8 @@ namespace troupe::cli {
 
 using actors::text_answer;
 using actors::text_request;
-using nlohmann::json;
 using nlohmann::ordered_json;
+using json = nlohmann::ordered_json; // the order of a schema's keys is that of the answer
 
 namespace {
 
@@ -57,6 +58,31 @@ std::string take_stop(const json& from, std::vector<std::string>& into) {
   return {};
 }
 
+/// {"15": -100}, as OpenAI has it: ids are texts there.
+std::string take_biases(const json& from, text_request& into) {
+  constexpr auto right = "an object of token ids and numbers, such as {\"15\": -100}";
+  into.bias.clear();
+  if (!from.is_object())
+    return right;
+  for (const auto& [key, value] : from.items()) {
+    compute::logit_bias one;
+    const auto read = std::from_chars(key.data(), key.data() + key.size(), one.token);
+    if (read.ec != std::errc() || read.ptr != key.data() + key.size() || !value.is_number())
+      return right;
+    one.bias = value.get<float>();
+    into.bias.push_back(one);
+  }
+  return {};
+}
+
+/// An object, or true or false, as a schema is.
+std::string take_schema(const json& from, text_request& into) {
+  if (!from.is_object() && !from.is_boolean())
+    return "a JSON schema";
+  into.schema = from.dump(-1, ' ', false, json::error_handler_t::replace);
+  return {};
+}
+
 using reader = std::string (*)(const json&, text_request&);
 
 const std::map<std::string, reader>& readers() {
@@ -76,6 +102,9 @@ const std::map<std::string, reader>& readers() {
      [](const json& v, text_request& r) { return take(v, r.sampling.frequency_penalty); }},
     {"presence_penalty",
      [](const json& v, text_request& r) { return take(v, r.sampling.presence_penalty); }},
+    {"logit_bias", [](const json& v, text_request& r) { return take_biases(v, r); }},
+    {"top_logprobs", [](const json& v, text_request& r) { return take(v, r.top_logprobs); }},
+    {"schema", [](const json& v, text_request& r) { return take_schema(v, r); }},
     {"seed", [](const json& v, text_request& r) { return take(v, r.sampling.seed); }},
   };
   return all;
@@ -156,6 +185,14 @@ std::string answer_json(std::size_t index, const text_request& request, const te
   made["text"] = answer.text;
   made["tokens"] = answer.tokens;
   made["logprobs"] = answer.logprobs;
+  if (request.top_logprobs > 0) {
+    auto& places = made["top_logprobs"] = ordered_json::array();
+    for (const auto& place : answer.top) {
+      auto& told = places.emplace_back(ordered_json::array());
+      for (const auto& one : place)
+        told.push_back({{"token", one.token}, {"logprob", one.logprob}});
+    }
+  }
   made["finish"] = answer.finish;
   if (answer.finish == "error") {
     made["error"] = answer.what;

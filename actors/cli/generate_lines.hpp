@@ -12,9 +12,9 @@ namespace troupe::cli {
 
 /// One request a line; blank lines do not count. A line that starts with `{` is a JSON object:
 /// prompt or tokens, and max_tokens, temperature, top_k, top_p, min_p, repetition_penalty,
-/// frequency_penalty, presence_penalty, seed, stop (string or list), ignore_end; what it does not
-/// say comes from `defaults`. Errors: invalid_argument with `name` and the line's number, also for
-/// unknown keys.
+/// frequency_penalty, presence_penalty, logit_bias, top_logprobs, schema, seed, stop (string or
+/// list), ignore_end; what it does not say comes from `defaults`. Errors: invalid_argument with
+/// `name` and the line's number, also for unknown keys.
 result<std::vector<actors::text_request>> read_prompt_lines(std::string_view text,
                                                             std::string_view name,
                                                             const actors::text_request& defaults);

@@ -92,10 +92,18 @@ void add_sampling(CLI::App* command, generate_options& into) {
   command->add_option("--repetition-penalty", into.repetition_penalty, "Above 1: say it once");
   command->add_option("--frequency-penalty", into.frequency_penalty, "Per occurrence; 0: off");
   command->add_option("--presence-penalty", into.presence_penalty, "Once seen; 0: off");
+  command
+    ->add_option("--logit-bias",
+                 into.logit_bias,
+                 "ID=BIAS: favours a token, or with -100 bans it; may be repeated")
+    ->take_all()
+    ->allow_extra_args(false);
   command->add_option("--seed", into.seed, "The same seed gives the same text");
   command->add_option("--stop", into.stop, "Text that ends an answer; may be repeated")
     ->take_all()
     ->allow_extra_args(false);
+  command->add_option(
+    "--schema", into.schema, "A file with a JSON schema that answers follow (docs/json-schema.md)");
   command->add_flag("--ignore-end", into.ignore_end, "Go on after the model's end token");
 }
 
@@ -120,6 +128,11 @@ void add_generate(CLI::App& app, action& chosen) {
   add_sampling(command, *options);
   auto* json = command->add_flag("--json", options->json, "One JSON object a prompt");
   command->add_flag("--digests", options->digests, "With --json: a digest of each token's logits")
+    ->needs(json);
+  command
+    ->add_option("--logprobs",
+                 options->logprobs,
+                 "With --json: the N most probable tokens in the place of each; 0 ... 20")
     ->needs(json);
   command->add_flag("--echo", options->echo, "Print each prompt before its continuation");
   command->add_flag("--log", options->show_logs, "Show the logs of nodes started for this");

@@ -18,9 +18,13 @@ struct generate_request {
   std::vector<token_id> tokens; ///< The prompt as ids, start token included.
   sampling_choice sampling;
   std::uint32_t max_tokens = 0;
-  std::vector<std::string> stop; ///< Strings that end the text and are not part of it.
-  bool ignore_end = false;       ///< Go on after the model's end token.
-  bool with_digests = false;     ///< Report a digest of each token's logits.
+  std::vector<std::string> stop;  ///< Strings that end the text and are not part of it.
+  bool ignore_end = false;        ///< Go on after the model's end token.
+  bool with_digests = false;      ///< Report a digest of each token's logits.
+  bool with_logprobs = false;     ///< Report each token's probability.
+  std::uint32_t top_logprobs = 0; ///< And the most probable tokens in its place; 0 ... 20.
+  std::vector<token_bias> bias;   ///< -100 ... 100 each; a token once.
+  std::string schema;             ///< JSON schema that the answer follows (docs/json-schema.md).
 };
 
 template <class Inspector>
@@ -32,7 +36,11 @@ typename Inspector::result_type inspect(Inspector& f, generate_request& x) {
            x.max_tokens,
            x.stop,
            x.ignore_end,
-           x.with_digests);
+           x.with_digests,
+           x.with_logprobs,
+           x.top_logprobs,
+           x.bias,
+           x.schema);
 }
 
 /// conductor -> client: the next piece of text, with the tokens behind it. Pieces joined are the
@@ -42,8 +50,9 @@ struct text_piece {
   std::uint32_t first = 0; ///< Index of the first of these tokens in the answer.
   std::string text;
   std::vector<token_id> tokens;
-  std::vector<real32> logprobs;
-  std::vector<std::uint64_t> digests; ///< Of the logits, where asked for.
+  std::vector<real32> logprobs;             ///< Of the tokens, where asked for.
+  std::vector<std::vector<token_odds>> top; ///< For each token, where asked for.
+  std::vector<std::uint64_t> digests;       ///< Of the logits, where asked for.
 };
 
 template <class Inspector>
@@ -54,6 +63,7 @@ typename Inspector::result_type inspect(Inspector& f, text_piece& x) {
            x.text,
            x.tokens,
            x.logprobs,
+           x.top,
            x.digests);
 }
 

@@ -21,6 +21,7 @@ struct sampling_choice {
   real32 frequency_penalty = 0.0f;
   real32 presence_penalty = 0.0f;
   std::uint64_t seed = 0;
+  std::uint32_t stream = 0; ///< Which of the seed's draws: one for each answer to a prompt.
 };
 
 template <class Inspector>
@@ -33,21 +34,50 @@ typename Inspector::result_type inspect(Inspector& f, sampling_choice& x) {
            x.repetition_penalty,
            x.frequency_penalty,
            x.presence_penalty,
-           x.seed);
+           x.seed,
+           x.stream);
+}
+
+/// What is added to the logit of one token before the penalties.
+struct token_bias {
+  token_id token = 0;
+  real32 bias = 0.0f;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, token_bias& x) {
+  return f(caf::meta::type_name("token_bias"), x.token, x.bias);
+}
+
+/// What only some requests ask of the sampler. It is told once, with the first rows of a slot.
+struct answer_rules {
+  std::vector<token_bias> bias; ///< By ascending token, each once.
+  std::uint32_t top_logprobs = 0;
+  std::string schema;           ///< JSON schema that the answer follows; empty: any text.
+  std::vector<token_id> ends;   ///< With a schema: the tokens that may end the answer.
+  std::vector<token_id> so_far; ///< With a schema: the answer's tokens before this epoch.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, answer_rules& x) {
+  return f(
+    caf::meta::type_name("answer_rules"), x.bias, x.top_logprobs, x.schema, x.ends, x.so_far);
 }
 
 /// One sequence's part of a step: `count` new tokens from `position` on.
 struct step_entry {
-  static constexpr std::uint8_t wants_output = 1; ///< Sample after the last of these tokens.
-  static constexpr std::uint8_t wants_digest = 2; ///< Report a digest of the logits as well.
+  static constexpr std::uint8_t wants_output = 1;  ///< Sample after the last of these tokens.
+  static constexpr std::uint8_t wants_digest = 2;  ///< Report a digest of the logits as well.
+  static constexpr std::uint8_t wants_logprob = 4; ///< And the token's probability.
 
   slot_id slot{};
   std::uint32_t position = 0;
   std::uint32_t count = 0;
   std::uint8_t flags = 0;
   sampling_choice sampling;
-  std::vector<page_id> pages;    ///< The whole list when the slot is new, else empty.
-  std::vector<token_id> history; ///< Tokens so far, only where a penalty needs them.
+  std::vector<page_id> pages;      ///< The whole list when the slot is new, else empty.
+  std::vector<token_id> history;   ///< Tokens so far, only where a penalty needs them.
+  std::vector<answer_rules> rules; ///< One, beside `pages`, where the request has any.
 
   bool has(std::uint8_t flag) const { return (flags & flag) != 0; }
 };
@@ -61,7 +91,8 @@ typename Inspector::result_type inspect(Inspector& f, step_entry& x) {
            x.flags,
            x.sampling,
            x.pages,
-           x.history);
+           x.history,
+           x.rules);
 }
 
 /// What all ranks do in one step, decided by the conductor alone (contract rules 60, 62).
@@ -156,18 +187,31 @@ typename Inspector::result_type inspect(Inspector& f, partition_input& x) {
     caf::meta::type_name("partition_input"), x.epoch, x.step, x.rows, x.columns, x.type, x.schema);
 }
 
+/// A token and the logarithm of its probability in the model's own distribution.
+struct token_odds {
+  token_id token = 0;
+  real32 logprob = 0.0f;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, token_odds& x) {
+  return f(caf::meta::type_name("token_odds"), x.token, x.logprob);
+}
+
 /// What one sequence got out of a step.
 struct token_choice {
   slot_id slot{};
   token_id token = 0;
-  real32 logprob;
-  std::uint8_t code = 0;    ///< 0 = a token; else troupe::errc + 1, and `token` means nothing.
-  std::uint64_t digest = 0; ///< XXH3 of the logits' bits, where asked for.
+  real32 logprob;              ///< 0 where it was not asked for.
+  std::uint8_t code = 0;       ///< 0 = a token; else troupe::errc + 1, and `token` means nothing.
+  std::uint64_t digest = 0;    ///< XXH3 of the logits' bits, where asked for.
+  std::vector<token_odds> top; ///< The most probable tokens, best first, where asked for.
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, token_choice& x) {
-  return f(caf::meta::type_name("token_choice"), x.slot, x.token, x.logprob, x.code, x.digest);
+  return f(
+    caf::meta::type_name("token_choice"), x.slot, x.token, x.logprob, x.code, x.digest, x.top);
 }
 
 /// Publication owner (last stage, tensor rank 0) -> conductor. Its arrival is the vote of all

@@ -111,6 +111,30 @@ BOOST_AUTO_TEST_CASE(D09_an_answer_is_valid_json_whatever_its_bytes) {
   BOOST_TEST(holds(line, R"("error_code":"compute_error")"));
 }
 
+BOOST_AUTO_TEST_CASE(biases_probabilities_and_schemas_are_read_and_told) {
+  const auto read =
+    read_prompt_lines(R"({"prompt": "p", "logit_bias": {"15": -100, "3": 2.5}, "top_logprobs": 2,)"
+                      R"( "schema": {"z": 1, "a": 2}})",
+                      "file",
+                      defaults());
+  BOOST_REQUIRE(read);
+  const auto& request = read->front();
+  BOOST_REQUIRE(request.bias.size() == 2u);
+  BOOST_TEST(request.bias[0].token == 15u);
+  BOOST_TEST(request.bias[0].bias == -100.0f);
+  BOOST_TEST(request.top_logprobs == 2u);
+  BOOST_TEST(request.schema == R"({"z":1,"a":2})"); // the order is that of the answer's keys
+  BOOST_TEST(holds(refusal(R"({"prompt":"p","logit_bias":{"-1":1}})"), "an object of token ids"));
+  BOOST_TEST(holds(refusal(R"({"prompt":"p","logit_bias":{"1":"x"}})"), "an object of token ids"));
+  BOOST_TEST(holds(refusal(R"({"prompt":"p","schema":"x"})"), "a JSON schema"));
+  text_answer answer;
+  answer.tokens = {7};
+  answer.top = {{{7, -0.5f}, {9, -2.0f}}};
+  const auto line = answer_json(0, request, answer);
+  BOOST_TEST(
+    holds(line, R"("top_logprobs":[[{"token":7,"logprob":-0.5},{"token":9,"logprob":-2.0}]])"));
+}
+
 BOOST_AUTO_TEST_CASE(bytes_read_well) {
   BOOST_TEST(bytes_text(0) == "0 B");
   BOOST_TEST(bytes_text(999) == "999 B");

@@ -25,6 +25,8 @@ generate_request wish(std::vector<token_id> tokens) {
   made.sampling.temperature = 0.7f;
   made.sampling.seed = ~std::uint64_t{0};
   made.stop = {"Amen", "\n"};
+  made.schema = "{}";
+  made.bias = {{3, -1.0f}};
   return made;
 }
 
@@ -34,6 +36,8 @@ committed_token token(std::uint64_t request, token_id what) {
   made.token = what;
   made.logprob = -1.5f;
   made.digest = ~std::uint64_t{0} - what;
+  if (what == 11)
+    made.top = {{11, -1.5f}, {12, -2.5f}};
   return made;
 }
 
@@ -67,12 +71,18 @@ BOOST_AUTO_TEST_CASE(what_was_noted_is_there_for_the_next_process) {
   BOOST_TEST(number(one.id) == 1u);
   BOOST_TEST(one.wish.tokens == (std::vector<token_id>{5, 6}), boost::test_tools::per_element());
   BOOST_TEST(one.wish.sampling.seed == ~std::uint64_t{0});
+  BOOST_TEST(one.wish.schema == "{}");
+  BOOST_TEST(one.wish.bias.size() == 1u);
   BOOST_TEST((one.wish.stop == std::vector<std::string>{"Amen", "\n"}));
   BOOST_REQUIRE(one.answer.size() == 2u);
   BOOST_TEST(one.answer[0].token == 10u);
   BOOST_TEST(one.answer[1].token == 11u);
   BOOST_TEST(one.answer[1].logprob == -1.5f);
   BOOST_TEST(one.answer[1].digest == ~std::uint64_t{0} - 11);
+  BOOST_TEST(one.answer[0].top.empty());
+  BOOST_REQUIRE(one.answer[1].top.size() == 2u);
+  BOOST_TEST(one.answer[1].top[1].token == 12u);
+  BOOST_TEST(one.answer[1].top[1].logprob == -2.5f);
   // It goes on after the tokens that are there.
   must(second->append({token(1, 12)}));
   BOOST_TEST(second->find(request_id{1})->answer.size() == 3u);

@@ -398,3 +398,43 @@ BOOST_AUTO_TEST_CASE(sampling_wishes_travel_with_the_row_that_needs_them) {
   driver.commit(9);
   BOOST_TEST(driver.plan()->plan.entries.front().history.back() == 9u);
 }
+
+BOOST_AUTO_TEST_CASE(rules_come_with_the_first_rows_of_a_slot_and_again_in_a_new_epoch) {
+  schedule_driver driver(roomy);
+  auto asked = wish(1, 40, 4);
+  asked.rules = answer_rules{};
+  asked.rules->top_logprobs = 3;
+  asked.rules->schema = "{}";
+  asked.with_logprobs = true;
+  submit(driver, asked);
+  submit(driver, wish(2, 2, 4));
+  auto rules_of = [](const next_step& step, std::size_t at) {
+    return step.plan.entries.at(at).rules;
+  };
+  auto step = driver.plan();
+  BOOST_REQUIRE(step);
+  BOOST_REQUIRE(rules_of(*step, 0).size() == 1u);
+  BOOST_TEST(rules_of(*step, 0).front().top_logprobs == 3u);
+  BOOST_TEST(rules_of(*step, 0).front().so_far.empty());
+  BOOST_TEST(rules_of(*step, 1).empty());
+  BOOST_TEST(!step->plan.entries[1].has(step_entry::wants_logprob));
+  driver.commit(5);
+  driver.turn(6);
+  driver.turn(7); // the prompt of 40 is through: its first token is a 7
+  step = driver.plan();
+  BOOST_REQUIRE(step);
+  for (const auto& entry : step->plan.entries) {
+    BOOST_TEST(entry.rules.empty());
+    BOOST_TEST(entry.has(step_entry::wants_logprob) == (entry.position >= 40));
+  }
+  driver.interrupt(1, {}); // that step's tokens were never committed
+  step = driver.plan();
+  BOOST_REQUIRE(step);
+  std::size_t told = 0;
+  for (const auto& entry : step->plan.entries)
+    for (const auto& one : entry.rules) {
+      ++told;
+      BOOST_TEST(one.so_far == std::vector<token_id>{7}, boost::test_tools::per_element());
+    }
+  BOOST_TEST(told == 1u);
+}
