@@ -46,8 +46,7 @@ result<std::string> chat_template::render(const value& messages,
   for (const auto& [key, content] : options.variables.entries())
     variables.set(key, content);
   variables.set("messages", messages);
-  render_limits limits;
-  run running(limits, options.now.value_or(std::chrono::system_clock::now()));
+  run running(options.limits, options.now.value_or(std::chrono::system_clock::now()));
   auto text = interpreter(*tree_, running, variables).render();
   if (!text)
     return named(name_, text.error());

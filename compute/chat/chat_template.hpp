@@ -1,6 +1,7 @@
 #pragma once
 // The text that a model wants to read for a conversation, as its own Jinja template makes it.
 
+#include "compute/chat/render_limits.hpp"
 #include "compute/chat/value.hpp"
 #include "config/result.hpp"
 
@@ -25,6 +26,7 @@ struct render_options {
   dictionary variables;
   /// What strftime_now tells; without it, the time at which render() is called.
   std::optional<std::chrono::system_clock::time_point> now;
+  render_limits limits;
 };
 
 /// One template. Immutable: any number of threads may render with it at once.

@@ -1,6 +1,7 @@
 #pragma once
 // One rendering: what it may still spend, what it made, and the first thing that went wrong.
 
+#include "compute/chat/render_limits.hpp"
 #include "compute/chat/tokens.hpp"
 #include "compute/chat/value.hpp"
 #include "config/result.hpp"
@@ -40,14 +41,6 @@ public:
 
   /// False: its attributes are not for templates to set.
   virtual bool set(const std::string&, value) { return false; }
-};
-
-/// What a rendering may use. A template of a stranger can loop and double texts as it likes: it
-/// ends with an error within about a second.
-struct render_limits {
-  std::size_t work = std::size_t{64} << 20; ///< Bytes written, and node_cost a node.
-  std::size_t text_bytes = std::size_t{16} << 20;
-  std::size_t depth = 300; ///< Nodes and macros inside of each other.
 };
 
 /// After a failure everything gives undefined and costs nothing, so that whoever computes does not
