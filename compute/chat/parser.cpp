@@ -123,6 +123,8 @@ private:
       to.names.push_back(reader_.expect_any_name("a name to assign to"));
       to.several |= reader_.is_sign(",");
     } while (reader_.take_sign(","));
+    if (to.names.empty())
+      reader_.unexpected("a name to assign to");
     if (bracket)
       reader_.expect_sign(")");
     if (attribute_too && to.names.size() == 1 && reader_.take_sign("."))

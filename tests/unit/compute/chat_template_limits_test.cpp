@@ -111,6 +111,8 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_said_with_its_place_and_what_would_work) {
   check_refused("a\n  {{ x | lenght }}",
                 errc::unsupported,
                 "line 2, column 8: no filter 'lenght'; there are: abs, ");
+  check_refused("{% for in x %}{% endfor %}", errc::invalid_model, "a name to assign to belongs");
+  check_refused("{% for () in x %}{% endfor %}", errc::invalid_model, "a name to assign to");
   check_refused("{% include 'x' %}", errc::unsupported, "no block 'include' here; there are: if,");
   check_refused("{{ x is nice }}", errc::unsupported, "no test 'nice'; there are: boolean, ");
   check_refused("\n\n{% if x %}", errc::invalid_model, "'{% endif %}' belongs here");
