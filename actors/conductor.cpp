@@ -155,6 +155,7 @@ void conductor_state::meet(const epoch_plan& plan) {
 }
 
 void conductor_state::serve() {
+  recovers_ = true;
   not_ready_.clear();
   self_->send(setup_.director, rank_joined{conductor_rank, epoch_, {}});
   send_steps(); // of requests that an earlier epoch left
@@ -314,6 +315,12 @@ void conductor_state::lose_peer(const peer_down& message) {
     leave(why);
 }
 
+/// New requests wait for the next epoch as running ones do, unless that waits for a node itself.
+void conductor_state::hear(const fence& over) {
+  if (over.node_missing != 0)
+    recovers_ = false;
+}
+
 void conductor_state::end_epoch(const std::string& reason) {
   if (phase_ == conductor_phase::stopped) {
     leave(reason);
@@ -381,7 +388,10 @@ conductor_actor::behavior_type conductor(conductor_state::self_pointer self) {
     [&my](const peer_down& m) {
       my.step(input::peer_down, std::nullopt, [&] { my.lose_peer(m); });
     },
-    [&my](const fence& m) { my.step(input::fence, m.epoch, [&] { my.end_epoch(m.reason); }); },
+    [&my](const fence& m) {
+      my.hear(m);
+      my.step(input::fence, m.epoch, [&] { my.end_epoch(m.reason); });
+    },
     [&my](const fault_order& m) { my.take(m); },
     [&my](const tick&) { my.look(); },
     [&my](const node_stop& m) { my.step(input::stop, std::nullopt, [&] { my.stop(m); }); },

@@ -46,7 +46,9 @@ result<answer> conductor_state::make_answer(request_id id,
 
 result<request_id> conductor_state::submit(const generate_request& wish,
                                            const caf::strong_actor_ptr& client) {
-  if (phase_ != conductor_phase::serving)
+  const bool pauses =
+    recovers_ && (phase_ == conductor_phase::waiting || phase_ == conductor_phase::joining);
+  if (phase_ != conductor_phase::serving && !pauses)
     return error{errc::not_now,
                  fmt::format("the cluster does not serve now: {}",
                              phase_ == conductor_phase::draining ? "it is stopping" : not_ready_)};

@@ -55,6 +55,7 @@ public:
   void client_left(const caf::actor_addr& who);
   void commit(const step_output& output);
   void lose_peer(const peer_down& message);
+  void hear(const fence& over);
   void end_epoch(const std::string& reason);
   void stop(const node_stop& order);
   void look();
@@ -95,6 +96,7 @@ private:
   conductor_setup setup_;
   conductor_phase phase_ = conductor_phase::waiting;
   std::string not_ready_ = "the cluster is starting";
+  bool recovers_ = false; ///< Has served, and misses no node: the next epoch is a moment away.
   epoch_id epoch_{};
   std::unique_ptr<schedule> schedule_;
   std::map<request_id, answer> answers_;

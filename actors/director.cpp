@@ -245,10 +245,10 @@ void director_state::take(const rank_fault& fault) {
   step(director_input::epoch_lost, [&] { fence_epoch(why); });
 }
 
-void director_state::fence_epoch(const std::string& reason) {
+void director_state::fence_epoch(const std::string& reason, bool node_missing) {
   log::warn("director epoch {} is over: {}", number(epoch_), reason);
   reason_ = reason;
-  const fence over{epoch_, reason};
+  const fence over{epoch_, reason, static_cast<std::uint8_t>(node_missing)};
   for (const auto& member : members_->members())
     if (member.handle)
       self_->send(*member.handle, over);
@@ -279,10 +279,11 @@ void director_state::node_gone(const caf::actor_addr& who, const std::string& re
   step(director_input::node_lost, [&] {
     const auto why = fmt::format("node '{}' at {} is gone: {}", node.name, node.advertise, reason);
     if (before == director_phase::linking || before == director_phase::serving)
-      fence_epoch(why);
-    else if (phase_ == director_phase::gathering)
+      fence_epoch(why, true);
+    else if (phase_ == director_phase::gathering) {
       log::warn("director {}", why);
-    else
+      self_->send(setup_.conductor->handle, fence{epoch_, why, 1});
+    } else
       log::info("director node '{}' has ended", node.name);
     if (phase_ == director_phase::gathering)
       reason_ = why;

@@ -105,7 +105,7 @@ private:
   void link_if_loaded();
   void link();
   void serve();
-  void fence_epoch(const std::string& reason);
+  void fence_epoch(const std::string& reason, bool node_missing = false);
   void fail(const error& why);
   void end_nodes(const node_stop& order);
   void finish();

@@ -242,11 +242,12 @@ typename Inspector::result_type inspect(Inspector& f, rank_fault& x) {
 struct fence {
   epoch_id epoch{};
   std::string reason;
+  std::uint8_t node_missing = 0; ///< 1 where the next epoch waits for a node.
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, fence& x) {
-  return f(caf::meta::type_name("fence"), x.epoch, x.reason);
+  return f(caf::meta::type_name("fence"), x.epoch, x.reason, x.node_missing);
 }
 
 /// What a rank shows of itself without being asked (actors/board.hpp).

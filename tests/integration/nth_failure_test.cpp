@@ -43,50 +43,7 @@ void check_same(const std::vector<told_answer>& found) {
   BOOST_TEST(found[0].digests == expected()[0].digests, boost::test_tools::per_element());
 }
 
-/// How many faults the books of a cluster's nodes tell of.
-std::size_t faults_in_books(const cluster& where) {
-  std::size_t count = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator{where.folder().path()}) {
-    if (entry.path().extension() != ".faults")
-      continue;
-    std::ifstream in{entry.path()};
-    for (std::string line; std::getline(in, line);)
-      count += line.starts_with("run ") ? 0 : 1;
-  }
-  return count;
-}
-
 } // namespace
-
-BOOST_AUTO_TEST_CASE(E35_the_nth_call_of_the_wires_fails_until_none_is_left) {
-  // With a fault in the file, of no effect, the wires can meet further ones at once.
-  const cluster faulty{two_stages("[[fault]]\nwhat = \"slow\"\nwhere = \"rank 0\"\nfactor = 1\n")};
-  const serving_cluster serving{faulty};
-  check_same(faulty.generate(request));
-  for (const std::string where : {"rank 0", "rank 1", "conductor"}) {
-    int n = 1;
-    for (; n < most_calls; ++n) {
-      const auto before = faults_in_books(faulty);
-      const auto told = faulty.run({"inject",
-                                    "FILE",
-                                    "--what",
-                                    "fail_transport",
-                                    "--where",
-                                    where,
-                                    "--when",
-                                    "call " + std::to_string(n)});
-      BOOST_REQUIRE_MESSAGE(told.code == 0, told.all());
-      BOOST_TEST_CONTEXT(where << " call " << n) {
-        check_same(faulty.generate(request));
-      }
-      if (faults_in_books(faulty) == before)
-        break;
-    }
-    BOOST_TEST_MESSAGE(where << ": " << n - 1 << " calls failed, one at a time");
-    BOOST_TEST(n > 3);
-    BOOST_TEST(n < most_calls);
-  }
-}
 
 BOOST_AUTO_TEST_CASE(the_nth_allocation_fails_until_none_is_left) {
   for (const std::string where : {"rank 0", "rank 1"}) {

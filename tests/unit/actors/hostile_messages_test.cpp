@@ -17,13 +17,14 @@ using namespace troupe::actors;
 namespace {
 
 control_plane& control() {
-  static const auto plane = [] {
+  // Never ended: the framework's own statics may be gone when those of this file are.
+  static auto* const plane = [] {
     const auto settings =
       parse_cluster_text("[model]\npath = \"demo\"\n[[node]]\nname = \"a\"\n", "c.toml");
     BOOST_REQUIRE(settings);
     auto started = control_plane::start(*settings);
     BOOST_REQUIRE(started);
-    return std::move(*started);
+    return started->release();
   }();
   return *plane;
 }
