@@ -94,6 +94,8 @@ public:
 
   bool running() const { return pid_ > 0; }
 
+  pid_t pid() const { return pid_; }
+
   bool alive() const { return running() || start_again_; }
 
   void signal(int number) {
@@ -313,13 +315,17 @@ result<std::vector<std::string>> launcher::tend(const restart_policy& policy) {
   return told;
 }
 
-bool launcher::kill(const std::string& name) {
+std::optional<pid_t> launcher::process_of(const std::string& name) const {
   for (const auto& one : children_)
-    if (one->name() == name && one->running()) {
+    if (one->name() == name && one->running())
+      return one->pid();
+  return std::nullopt;
+}
+
+void launcher::kill(const std::string& name) {
+  for (const auto& one : children_)
+    if (one->name() == name)
       one->signal(SIGKILL);
-      return true;
-    }
-  return false;
 }
 
 result<void> launcher::stop(milliseconds deadline) {

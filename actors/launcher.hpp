@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace troupe::actors {
@@ -60,9 +61,11 @@ public:
   /// restarts up, or cannot be started; what find_failure() says.
   result<std::vector<std::string>> tend(const restart_policy& policy);
 
-  /// Kills a node that is out of the cluster's reach; tend() starts it again. False when there is
-  /// no such node here, or it does not run.
-  bool kill(const std::string& name);
+  /// The process of a node; nothing when there is no such node here, or it does not run.
+  std::optional<pid_t> process_of(const std::string& name) const;
+
+  /// Kills a node that is out of the cluster's reach; tend() starts it again.
+  void kill(const std::string& name);
 
   /// Ends all nodes in order: the head first, since it lets requests end and tells the others; then
   /// those that are left; SIGTERM, and SIGKILL after `deadline`. Returns once none is left. Error:

@@ -170,6 +170,7 @@ result<fault> read_fault(const cluster_settings& settings, const fault_settings&
                  fmt::format("--{}: {}; {}", wrong->field, wrong->why.what, wrong->why.instead)};
   auto made = std::get<fault>(std::move(one));
   made.name = "injected";
+  made.injected = true;
   return made;
 }
 

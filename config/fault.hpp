@@ -66,7 +66,8 @@ struct fault_moment {
 };
 
 struct fault {
-  std::string name; ///< "fault[2]" of the cluster file, "injected" by `troupe inject`.
+  std::string name;      ///< "fault[2]" of the cluster file, "injected" by `troupe inject`.
+  bool injected = false; ///< It is new whenever it comes; one of the file is the same in each life.
   fault_action what = fault_action::kill;
   std::vector<fault_spot> spots; ///< Each counts for itself.
   bool whole_process = false;    ///< A node's process is stopped, not a rank's thread.

@@ -122,9 +122,18 @@ result<std::vector<std::string>> local_cluster::tend() {
       client_.reset();
     return told;
   }
-  for (const auto& node : status->nodes)
-    if (node.state == "lost" && nodes_->kill(node.name))
+  for (const auto& node : status->nodes) {
+    const auto process = nodes_->process_of(node.name);
+    if (!process)
+      continue;
+    if (node.state == "joined") {
+      joined_[node.name] = *process;
+    } else if (node.state == "lost" && joined_[node.name] == *process) {
+      // Not its successor, which stays "lost" until it has said hello.
+      nodes_->kill(node.name);
       told->push_back(fmt::format("node {} was given up: {}", node.name, node.reason));
+    }
+  }
   return told;
 }
 
@@ -137,8 +146,12 @@ result<void> local_cluster::wait_until_serving() {
     const auto serving = look(progress);
     if (!serving)
       return serving.error();
-    if (*serving)
+    if (*serving) {
+      for (const auto& node : settings_.nodes)
+        if (const auto process = nodes_->process_of(node.name))
+          joined_[node.name] = *process;
       return {};
+    }
     if (nodes_->running() == 0)
       return error{errc::unreachable, "all nodes of this host ended before the cluster served"};
     if (wait_for_stop_signal(look_period) != 0)

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,7 +67,8 @@ private:
   std::unique_ptr<actors::launcher> nodes_;
   std::unique_ptr<actors::cluster_client> client_;
   std::chrono::steady_clock::time_point
-    asked_{}; ///< When the cluster was last asked for its state.
+    asked_{};                           ///< When the cluster was last asked for its state.
+  std::map<std::string, pid_t> joined_; ///< The processes that the cluster knew as its nodes.
 };
 
 /// A client of the cluster of that file if it runs; nullptr where it does not. Errors: those of

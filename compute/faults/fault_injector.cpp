@@ -82,7 +82,7 @@ void fault_injector::arm(const fault& what) {
       continue;
     armed added{what, spot};
     added.threshold = what.when.event == fault_event::load ? 1 : what.when.count;
-    added.before = trace_.count(what, spot);
+    added.before = what.injected ? 0 : trace_.count(what, spot);
     armed_.push_back(std::move(added));
   }
 }

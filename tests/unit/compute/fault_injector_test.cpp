@@ -152,6 +152,20 @@ BOOST_AUTO_TEST_CASE(what_happened_in_an_earlier_life_does_not_happen_again) {
   BOOST_TEST(lines_of(book).size() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(faults_that_are_injected_are_new_each_time) {
+  const tests::temporary_folder folder;
+  fault_injector injector{1, {}, fault_trace{folder.path() / "a.faults", 1}};
+  auto one = at_rank_1(fault_action::fail_transport, {fault_event::call, 2, {}, {}});
+  one.name = "injected";
+  one.injected = true;
+  for (int round = 0; round < 3; ++round) {
+    injector.add(one);
+    BOOST_TEST(!injector.refuses_transport(7));
+    BOOST_TEST(injector.refuses_transport(7));
+  }
+  BOOST_TEST(injector.made() == 3u);
+}
+
 BOOST_AUTO_TEST_CASE(one_seed_gives_one_trace) {
   const tests::temporary_folder folder;
   const auto trace_of = [&](const std::string& name) {
