@@ -7,6 +7,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/wait.h>
+
 #include <cmath>
 #include <limits>
 #include <signal.h>
@@ -247,6 +249,8 @@ BOOST_AUTO_TEST_CASE(a_head_that_dies_is_noticed_at_once) {
 
 BOOST_AUTO_TEST_CASE(a_frozen_head_costs_no_more_than_the_deadline) {
   head.signal(SIGSTOP);
+  ::siginfo_t stopped{}; // The signal reaches a busy process a moment later.
+  BOOST_REQUIRE(::waitid(P_PID, static_cast<id_t>(head.pid()), &stopped, WSTOPPED | WNOWAIT) == 0);
   const auto begun = clock_type::now();
   const auto status = client->status(milliseconds(500));
   BOOST_REQUIRE(!status);
