@@ -11,7 +11,7 @@
 
 namespace troupe::actors {
 
-/// Without a journal requests still run; but whoever asked for one is told that it is not kept.
+/// Without a journal requests still run; the log says that it is kept no more.
 void conductor_state::note(const result<void>& written) {
   if (written)
     return;
@@ -74,14 +74,18 @@ result<request_id> conductor_state::find_stream(const stream_attach& which,
       if (piece.first >= which.offset)
         self_->send(client, piece);
   };
-  if (const auto live = answers_.find(which.request); live != answers_.end()) {
+  if (const auto live = answers_.find(which.request); live != answers_.end() && setup_.journal) {
+    if (live->second.client())
+      return error{
+        errc::not_now,
+        fmt::format("request {} is being read by another client", number(which.request))};
     pieces_to(live->second.pieces());
     live->second.give_to(client);
     return which.request;
   }
   if (!setup_.journal)
     return error{errc::not_found,
-                 fmt::format("request {} does not run, and recovery.journal is not set",
+                 fmt::format("request {} cannot be read on: recovery.journal is not set",
                              number(which.request))};
   auto entry = setup_.journal->find(which.request);
   if (!entry)
