@@ -144,8 +144,8 @@ void director_state::lose_shard(std::size_t node, const error& why) {
 
 bool director_state::all_loaded() const {
   return std::all_of(plan_.ranks.begin(), plan_.ranks.end(), [this](const auto& rank) {
-    const auto found = held_.find({rank.node, static_cast<std::uint32_t>(rank.index_in_node)});
-    return found != held_.end() && found->second.report && found->second.wired;
+    const auto* held = holding_of(rank);
+    return held != nullptr && held->report && held->wired;
   });
 }
 
@@ -167,11 +167,10 @@ void director_state::link() {
   plan.pages = plan_.pages;
   plan.conductor = setup_.conductor->address;
   for (const auto& rank : plan_.ranks) {
-    const auto index = static_cast<std::uint32_t>(rank.index_in_node);
-    const auto& report = *held_.at({rank.node, index}).report;
+    const auto& report = *holding_of(rank)->report;
     plan.ranks.push_back({rank.rank,
                           static_cast<std::uint32_t>(rank.node),
-                          index,
+                          report.index,
                           report.address,
                           report.host,
                           report.segment,
@@ -257,8 +256,7 @@ void director_state::fence_epoch(const std::string& reason, bool node_missing) {
   fenced_at_ = clock::now();
   conductor_wired_ = false;
   for (const auto& rank : plan_.ranks)
-    if (const auto found = held_.find({rank.node, static_cast<std::uint32_t>(rank.index_in_node)});
-        found != held_.end())
+    if (const auto found = held_.find(place_of(rank)); found != held_.end())
       found->second.wired = false;
 }
 

@@ -89,8 +89,13 @@ result<void> director_state::adopt(const std::vector<std::size_t>& nodes) {
 }
 
 bool director_state::holds(const cluster_plan& plan, const rank_plan& rank) const {
-  const auto found = held_.find({rank.node, static_cast<std::uint32_t>(rank.index_in_node)});
-  return found != held_.end() && same_work(found->second.what, assignment_of(plan, rank));
+  const auto* held = holding_of(rank);
+  return held != nullptr && same_work(held->what, assignment_of(plan, rank));
+}
+
+const director_state::holding* director_state::holding_of(const rank_plan& rank) const {
+  const auto found = held_.find(place_of(rank));
+  return found == held_.end() ? nullptr : &found->second;
 }
 
 /// Tells the nodes of a plan, but for `except`, what they have to load.
@@ -139,8 +144,8 @@ void director_state::consider_plan() {
   }
   const bool ready =
     std::all_of(coming_->plan.ranks.begin(), coming_->plan.ranks.end(), [this](const auto& rank) {
-      const auto found = held_.find({rank.node, static_cast<std::uint32_t>(rank.index_in_node)});
-      return is_placed(rank.node) || (found != held_.end() && found->second.report);
+      const auto* held = holding_of(rank);
+      return is_placed(rank.node) || (held != nullptr && held->report);
     });
   if (ready)
     step(director_input::replan, [this] { switch_plan(); });

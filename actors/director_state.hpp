@@ -65,6 +65,10 @@ private:
   /// A rank's place on a node, whatever its number in a plan.
   using host_place = std::pair<std::size_t, std::uint32_t>; ///< Node, index.
 
+  static host_place place_of(const rank_plan& rank) {
+    return {rank.node, static_cast<std::uint32_t>(rank.index_in_node)};
+  }
+
   /// A shard that a rank was told to load, and its answer.
   struct holding {
     shard_assignment what;
@@ -88,6 +92,7 @@ private:
   void assign(const cluster_plan& plan, const std::set<std::size_t>& except);
   bool holds(const cluster_plan& plan, const rank_plan& rank) const;
   bool is_placed(std::size_t node) const;
+  const holding* holding_of(const rank_plan& rank) const; ///< Null: its place was told nothing.
 
   // director_watch.cpp
   void watch(clock::time_point now);

@@ -58,9 +58,8 @@ cluster_status director_state::status() const {
     one.last_unit = rank.record.units.end;
     if (const auto found = links_.find(rank.rank); found != links_.end())
       one.links = found->second;
-    if (const auto found = held_.find({rank.node, static_cast<std::uint32_t>(rank.index_in_node)});
-        found != held_.end() && found->second.report)
-      one.bytes_read = found->second.report->bytes_read;
+    if (const auto* held = holding_of(rank); held != nullptr && held->report)
+      one.bytes_read = held->report->bytes_read;
     one.silent_ms = member.handle ? since_ms(member.last_beat) : 0;
     told.ranks.push_back(std::move(one));
   }

@@ -146,8 +146,8 @@ void director_state::give_up_linking() {
 std::string director_state::unloaded() const {
   std::string ranks;
   for (const auto& rank : plan_.ranks) {
-    const auto found = held_.find({rank.node, static_cast<std::uint32_t>(rank.index_in_node)});
-    if (found == held_.end() || !found->second.report)
+    const auto* held = holding_of(rank);
+    if (held == nullptr || !held->report)
       ranks += fmt::format("{}{} on node '{}'",
                            ranks.empty() ? "" : ", ",
                            number(rank.rank),

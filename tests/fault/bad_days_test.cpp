@@ -1,6 +1,7 @@
 // Rows of docs/field-reports.md about processes that die at bad moments, and about machines that
 // are busy with something else.
 
+#include "tests/support/cluster_commands.hpp"
 #include "tests/support/crew.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -18,15 +19,6 @@ using namespace troupe::tests;
 using namespace std::chrono_literals;
 
 namespace {
-
-const served_model& small_model() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 4;
-    return wanted;
-  }()};
-  return model;
-}
 
 cluster_shape stages(std::size_t pipeline, const std::string& more = {}) {
   cluster_shape shape;

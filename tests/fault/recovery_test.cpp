@@ -1,5 +1,6 @@
 // A cluster that loses processes while it works: who notices, what is rebuilt, what goes on.
 
+#include "tests/support/cluster_commands.hpp"
 #include "tests/support/crew.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -18,15 +19,6 @@ using namespace std::chrono_literals;
 namespace {
 
 using clock_type = std::chrono::steady_clock;
-
-const served_model& small_model() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 4;
-    return wanted;
-  }()};
-  return model;
-}
 
 cluster_shape stages(std::size_t pipeline, std::size_t tensor = 1, const std::string& more = {}) {
   cluster_shape shape;

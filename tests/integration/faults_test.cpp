@@ -1,5 +1,6 @@
 // Faults as config: a cluster of real processes in which something goes wrong on purpose.
 
+#include "tests/support/cluster_commands.hpp"
 #include "tests/support/serving_cluster.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -13,15 +14,6 @@ using namespace troupe::tests;
 using namespace std::chrono_literals;
 
 namespace {
-
-const served_model& small_model() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 4;
-    return wanted;
-  }()};
-  return model;
-}
 
 cluster_shape two_nodes(const std::string& faults = {}) {
   cluster_shape shape;

@@ -1,6 +1,7 @@
 // Frames that are lost, late, repeated, exchanged, cut and damaged between two stages: each request
 // gets the tokens that it would have had, or none.
 
+#include "tests/support/cluster_commands.hpp"
 #include "tests/support/serving_cluster.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -9,15 +10,6 @@ using namespace troupe;
 using namespace troupe::tests;
 
 namespace {
-
-const served_model& small_model() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 4;
-    return wanted;
-  }()};
-  return model;
-}
 
 /// Bounds that let a lost frame be noticed soon.
 const std::string soon = "[deadlines]\nprogress_ms = 2000\nstep_ms = 8000\n";

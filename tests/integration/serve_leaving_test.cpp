@@ -1,6 +1,7 @@
 // Clients that leave, wait, read slowly and come all at once; clusters that lose a node. What a
 // client gets never depends on the others.
 
+#include "tests/support/cluster_commands.hpp"
 #include "tests/support/http_socket.hpp"
 #include "tests/support/serving_cluster.hpp"
 
@@ -21,15 +22,6 @@ using nlohmann::json;
 namespace {
 
 using clock_type = std::chrono::steady_clock;
-
-const served_model& small_model() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 4;
-    return wanted;
-  }()};
-  return model;
-}
 
 cluster_shape shape_with(const std::string& more, std::size_t stages = 2) {
   cluster_shape shape;

@@ -240,4 +240,27 @@ inline actors::sequence_wish wish(std::uint64_t id,
   return made;
 }
 
+/// Limits that nothing here meets.
+inline constexpr actors::schedule_limits roomy{.context = 1024,
+                                               .max_sequences = 4,
+                                               .max_queue = 16,
+                                               .max_rows = 64,
+                                               .prefill_chunk = 16,
+                                               .micro_batches = 1,
+                                               .pages = 128};
+
+inline void submit(schedule_driver& driver, actors::sequence_wish what) {
+  const auto done = driver.work().submit(std::move(what));
+  BOOST_REQUIRE_MESSAGE(done, (done ? "" : done.error().what));
+}
+
+inline std::vector<std::uint64_t> ids_of(const std::vector<actors::committed_token>& given) {
+  std::vector<std::uint64_t> ids;
+  for (const auto& one : given)
+    ids.push_back(number(one.id));
+  return ids;
+}
+
+using ids = std::vector<std::uint64_t>;
+
 } // namespace troupe::tests

@@ -5,34 +5,12 @@
 
 using namespace troupe;
 using namespace troupe::actors;
+using tests::ids;
+using tests::ids_of;
+using tests::roomy;
 using tests::schedule_driver;
+using tests::submit;
 using tests::wish;
-
-namespace {
-
-constexpr schedule_limits roomy{.context = 1024,
-                                .max_sequences = 4,
-                                .max_queue = 16,
-                                .max_rows = 64,
-                                .prefill_chunk = 16,
-                                .micro_batches = 1,
-                                .pages = 128};
-
-void submit(schedule_driver& driver, sequence_wish what) {
-  const auto done = driver.work().submit(std::move(what));
-  BOOST_REQUIRE_MESSAGE(done, (done ? "" : done.error().what));
-}
-
-std::vector<std::uint64_t> ids_of(const std::vector<committed_token>& given) {
-  std::vector<std::uint64_t> ids;
-  for (const auto& one : given)
-    ids.push_back(number(one.id));
-  return ids;
-}
-
-using ids = std::vector<std::uint64_t>;
-
-} // namespace
 
 BOOST_AUTO_TEST_CASE(rule_46_after_an_interruption_sequences_go_on_from_what_was_committed) {
   schedule_driver driver(roomy);
