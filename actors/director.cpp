@@ -179,7 +179,6 @@ void director_state::link() {
   for (const auto& member : members_->members())
     if (member.handle)
       self_->send(*member.handle, plan);
-  self_->send(setup_.conductor->handle, plan);
 }
 
 void director_state::take(const rank_rewired& report) {
@@ -251,7 +250,6 @@ void director_state::fence_epoch(const std::string& reason, bool node_missing) {
   for (const auto& member : members_->members())
     if (member.handle)
       self_->send(*member.handle, over);
-  self_->send(setup_.conductor->handle, over);
   links_.clear();
   fenced_at_ = clock::now();
   conductor_wired_ = false;

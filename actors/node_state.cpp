@@ -45,6 +45,8 @@ public:
   void begin_epoch(const epoch_plan& plan);
   void end_epoch(const fence& over);
   template <class Message>
+  void to_conductor(const Message& message);
+  template <class Message>
   void to_ranks(const Message& message);
   template <class Message>
   void to_director(const Message& message);
@@ -173,6 +175,7 @@ void node_state::begin_epoch(const epoch_plan& plan) {
         here.emplace(where.rank, found->second.handle);
   const bool takes_part = !here.empty();
   setup_.here->set(std::move(here));
+  to_conductor(plan);
   if (!takes_part)
     return;
   epoch_ = plan.epoch;
@@ -283,8 +286,18 @@ void node_state::end_epoch(const fence& over) {
   for (auto& [index, one] : ranks_)
     if (one.board)
       one.board->fenced.store(number(over.epoch), std::memory_order_relaxed);
+  to_conductor(over);
   to_ranks(over);
   write_records(fmt::format("epoch {} ended: {}", number(over.epoch), over.reason));
+}
+
+/// The head's node passes plans and fences on to the conductor beside it, so that the conductor
+/// finds the ranks of this process under the numbers of the epoch that it is told of, and in that
+/// order.
+template <class Message>
+void node_state::to_conductor(const Message& message) {
+  if (const auto conductor = setup_.here->conductor())
+    self_->send(*conductor, message);
 }
 
 template <class Message>

@@ -188,7 +188,8 @@ typename Inspector::result_type inspect(Inspector& f, rank_address& x) {
            x.life);
 }
 
-/// director -> nodes and conductor: one plan over one set of ranks begins.
+/// director -> nodes -> ranks, and from the head's node to the conductor: one plan over one set of
+/// ranks begins.
 struct epoch_plan {
   epoch_id epoch{};
   byte_string token; ///< 16 bytes; the first frame of each endpoint proves it.
@@ -238,7 +239,8 @@ typename Inspector::result_type inspect(Inspector& f, rank_fault& x) {
   return f(caf::meta::type_name("rank_fault"), x.rank, x.epoch, x.step, x.phase, x.code, x.what);
 }
 
-/// director -> nodes -> ranks, director -> conductor: nothing of this epoch counts any more.
+/// director -> nodes -> ranks, and from the head's node to the conductor: nothing of this epoch
+/// counts any more.
 struct fence {
   epoch_id epoch{};
   std::string reason;

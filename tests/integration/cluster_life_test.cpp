@@ -87,6 +87,16 @@ BOOST_AUTO_TEST_CASE(A11_a_lost_node_is_said_and_its_return_is_enough) {
   BOOST_TEST((other && other->exited && other->code == 0));
 }
 
+BOOST_AUTO_TEST_CASE(the_first_epoch_serves_whoever_hears_of_it_first) {
+  auto shape = two_nodes();
+  shape.tensor = 2;
+  const cluster four{shape};
+  for (int start = 0; start < 12; ++start) {
+    const crew nodes{four, 4};
+    BOOST_TEST(nodes.epoch() == 1u, "start " << start);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(A11_a_tensor_group_meets_again_after_a_member_was_lost) {
   auto shape = two_nodes();
   shape.pipeline = 2;

@@ -42,10 +42,17 @@ std::vector<pid_t> processes_of(const cluster& used) {
   return found;
 }
 
-bool left_something(const cluster& used) {
+// The files in the cluster's run folder and the processes that are still there: empty after an end
+// that is clean.
+std::string left_by(const cluster& used) {
+  std::string found;
   const auto base = used.folder() / ("troupe-" + std::to_string(::getuid()));
-  const bool folders = std::filesystem::exists(base) && !std::filesystem::is_empty(base);
-  return folders || !processes_of(used).empty();
+  if (std::filesystem::exists(base))
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(base))
+      found += entry.path().string() + '\n';
+  for (const auto pid : processes_of(used))
+    found += "process " + std::to_string(pid) + '\n';
+  return found;
 }
 
 bool nobody_left_within(const cluster& used, milliseconds time) {
@@ -135,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_cluster_from_its_start_to_its_end) {
   const auto stopped = here.run({"stop", "FILE"});
   BOOST_TEST(stopped.code == 0, stopped.all());
   check_ends_well(up);
-  BOOST_TEST(!left_something(here));
+  BOOST_TEST(left_by(here) == "");
   BOOST_TEST(here.run({"stop", "FILE"}).code == 5);
 }
 
@@ -147,7 +154,7 @@ BOOST_AUTO_TEST_CASE(signals_end_it_in_good_order) {
     up.signal(number);
     check_ends_well(up);
     BOOST_TEST((clock_type::now() - begun < seconds(8)));
-    BOOST_TEST(!left_something(here));
+    BOOST_TEST(left_by(here) == "");
   }
 }
 
@@ -162,7 +169,7 @@ BOOST_AUTO_TEST_CASE(E05_a_killed_parent_leaves_nobody) {
   auto again = start_serving(here); // What it left behind does not stand in the way.
   again.signal(SIGTERM);
   check_ends_well(again);
-  BOOST_TEST(!left_something(here));
+  BOOST_TEST(left_by(here) == "");
 }
 
 BOOST_AUTO_TEST_CASE(A21_a_node_that_cannot_start_ends_the_start_with_its_reason) {
@@ -173,7 +180,7 @@ BOOST_AUTO_TEST_CASE(A21_a_node_that_cannot_start_ends_the_start_with_its_reason
   BOOST_TEST(ran.mentions("/no/such/model"), ran.all());
   BOOST_TEST(ran.mentions("node"), ran.all());
   BOOST_TEST((clock_type::now() - begun < seconds(15))); // Not after the deadline of 60 s.
-  BOOST_TEST(!left_something(here));
+  BOOST_TEST(left_by(here) == "");
 }
 
 BOOST_AUTO_TEST_CASE(A13_a_taken_port_is_named_with_its_key) {
@@ -182,7 +189,7 @@ BOOST_AUTO_TEST_CASE(A13_a_taken_port_is_named_with_its_key) {
   const auto ran = here.run({"up", "FILE"});
   BOOST_TEST(ran.code != 0);
   BOOST_TEST(ran.mentions("port = " + std::to_string(other.port)), ran.all());
-  BOOST_TEST(!left_something(here));
+  BOOST_TEST(left_by(here) == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_node_waits_for_the_others_and_then_names_them) {
@@ -193,7 +200,7 @@ BOOST_AUTO_TEST_CASE(a_node_waits_for_the_others_and_then_names_them) {
   BOOST_TEST(ran.mentions("b"), ran.all());
   BOOST_TEST(ran.mentions("127.0.0.1"), ran.all());
   BOOST_TEST((clock_type::now() - begun < seconds(15)));
-  BOOST_TEST(!left_something(here));
+  BOOST_TEST(left_by(here) == "");
 }
 
 BOOST_AUTO_TEST_CASE(nodes_started_by_hand_find_each_other_in_any_order) {
@@ -210,7 +217,7 @@ BOOST_AUTO_TEST_CASE(nodes_started_by_hand_find_each_other_in_any_order) {
     BOOST_TEST(here.run({"stop", "FILE"}).code == 0);
     check_ends_well(first);
     check_ends_well(second);
-    BOOST_TEST(!left_something(here));
+    BOOST_TEST(left_by(here) == "");
   }
 }
 
@@ -238,7 +245,7 @@ BOOST_AUTO_TEST_CASE(a_secret_keeps_others_outside) {
   BOOST_TEST(refused.mentions("secret"), refused.all());
   up.signal(SIGINT);
   check_ends_well(up);
-  BOOST_TEST(!left_something(here));
+  BOOST_TEST(left_by(here) == "");
 }
 
 BOOST_AUTO_TEST_CASE(certificates_of_another_authority_stay_outside) {
@@ -283,5 +290,5 @@ BOOST_AUTO_TEST_CASE(E37_a_node_that_died_does_not_keep_the_others_from_ending) 
   const auto ended = up.wait(seconds(40));
   BOOST_REQUIRE(ended);
   BOOST_TEST(ended->code == 5); // Its end is told, not hidden.
-  BOOST_TEST(!left_something(here));
+  BOOST_TEST(left_by(here) == "");
 }
