@@ -19,14 +19,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Counts an actor for as long as it holds this, also when it ends before it began.
-using work_token = std::shared_ptr<void>;
-
-work_token count_work(const service_handle& shared) {
-  shared->at_work.fetch_add(1, std::memory_order_relaxed);
-  return {nullptr, [shared](void*) { shared->at_work.fetch_sub(1, std::memory_order_relaxed); }};
-}
-
 std::uint64_t random_seed() {
   std::random_device random;
   return (std::uint64_t{random()} << 32) | random();

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
 #include <iterator>
 #include <thread>
 
@@ -51,6 +52,21 @@ caf::behavior watch_pulse(caf::stateful_actor<pulse_state>* self, service_handle
           [](const caf::error&) {});
     },
   };
+}
+
+/// The last word of the director may be as old as the pulse's period: before somebody is told "not
+/// ready", it is asked again. Then goes on, with or without an answer.
+void look_again(caf::event_based_actor* self,
+                const service_handle& shared,
+                const work_token& token,
+                std::function<void()> go_on) {
+  self->request(shared->gateway, pulse_period, status_query{})
+    .then(
+      [shared, token, go_on](cluster_status& known) {
+        shared->pulse.hear(std::move(known));
+        go_on();
+      },
+      [token, go_on](const caf::error&) { go_on(); });
 }
 
 std::string url_of(const serve_settings& serve, std::uint16_t port) {
@@ -103,6 +119,7 @@ public:
 private:
   void answer(const exchange_handle& exchange);
   void route(const exchange_handle& exchange);
+  void serve(const exchange_handle& exchange);
   void route_model(const exchange_handle& exchange, std::string_view name);
   http_response health(bool ready_wanted) const;
 
@@ -219,13 +236,24 @@ void front_door::route(const exchange_handle& exchange) {
     refused.headers.emplace_back("Allow", among(posts) ? "POST" : "GET, HEAD");
     return exchange->respond(std::move(refused));
   }
+  const bool completes = path == "/v1/completions" || path == "/v1/chat/completions";
+  if ((completes || path == "/health/ready") && !shared_->pulse.read().ready) {
+    system_.spawn(look_again, shared_, count_work(shared_), [this, exchange] { serve(exchange); });
+    return;
+  }
+  serve(exchange);
+}
+
+/// A request for something that there is, with a method that it takes.
+void front_door::serve(const exchange_handle& exchange) {
+  const std::string_view path = exchange->request().path;
   if (path == "/v1/completions" || path == "/v1/chat/completions")
     return spawn_completion(system_, shared_, exchange, path == "/v1/chat/completions");
-  if (among(posts))
+  if (path == "/tokenize" || path == "/detokenize")
     return spawn_words(system_, shared_, exchange);
   if (path.starts_with("/health"))
     return exchange->respond(health(path == "/health/ready"));
-  if (one_model)
+  if (path.starts_with("/v1/models/"))
     return route_model(exchange, path.substr(std::string_view("/v1/models/").size()));
   exchange->respond({200, "application/json", model_list_json(shared_->model), {}});
 }

@@ -76,6 +76,14 @@ struct service {
 
 using service_handle = std::shared_ptr<service>;
 
+/// Held by an actor that answers, from its spawning on: the server waits for it when it stops.
+using work_token = std::shared_ptr<void>;
+
+inline work_token count_work(const service_handle& shared) {
+  shared->at_work.fetch_add(1, std::memory_order_relaxed);
+  return {nullptr, [shared](void*) { shared->at_work.fetch_sub(1, std::memory_order_relaxed); }};
+}
+
 /// How long somebody who is told "not now" had better wait.
 unsigned retry_after_s(const service& shared);
 

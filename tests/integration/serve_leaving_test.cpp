@@ -195,7 +195,8 @@ BOOST_AUTO_TEST_CASE(D11_health_answers_under_64_streams_and_a_long_prompt) {
   while (clock_type::now() < until) {
     for (const auto* path : {"/health/live", "/health/ready"}) {
       const auto before = clock_type::now();
-      BOOST_TEST(ask_http(port, path).status == 200u);
+      const auto answer = ask_http(port, path);
+      BOOST_TEST(answer.status == 200u, path << " answered " << answer.body);
       slowest = std::max(
         slowest, std::chrono::duration_cast<std::chrono::milliseconds>(clock_type::now() - before));
     }
@@ -326,6 +327,15 @@ BOOST_AUTO_TEST_CASE(a_slow_reader_is_cut_off_and_its_work_stops) {
   BOOST_TEST(number_in(serving.status(), "cancelled") == 16u);
   BOOST_TEST(ask_http(serving.http_port(), "/v1/completions", wish({1, 2}, 5, false).dump()).status
              == 200u);
+}
+
+BOOST_AUTO_TEST_CASE(a_cluster_that_says_that_it_serves_is_ready) {
+  const cluster two{shape_with("")};
+  for (int start = 0; start < 10; ++start) {
+    const serving_cluster serving{two};
+    const auto answer = ask_http(serving.http_port(), "/health/ready");
+    BOOST_TEST(answer.status == 200u, "start " << start << ": " << answer.body);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(A25_not_ready_is_503_with_the_reason_until_the_last_stage_is_there) {
