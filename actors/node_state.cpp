@@ -331,6 +331,8 @@ void node_state::write_records(const std::string& reason) const {
 
 void node_state::inject(const fault_order& order) {
   log::warn("faults are on: {} at {}, {}", order.what, order.where, order.when);
+  if (const auto ordered = read_order(*setup_.settings, order); ordered && ranks_.empty())
+    setup_.faults.push_back(*ordered); // for the ranks that it is yet to host
   to_ranks(order);
 }
 
