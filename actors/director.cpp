@@ -297,7 +297,8 @@ void director_state::beat(const node_beat& what) {
   }
   // It was silent for so long that the cluster went on without it, and now it speaks again.
   self_->send(caf::actor_cast<node_actor>(self_->current_sender()),
-              node_stop{"it was silent for too long; the cluster went on without it"});
+              node_stop{"it was silent for too long; the cluster went on without it",
+                        static_cast<std::uint8_t>(errc::timed_out)});
 }
 
 caf::result<fault_receipt> director_state::take(const fault_order& order) {
