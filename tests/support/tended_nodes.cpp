@@ -12,7 +12,13 @@ using namespace std::chrono_literals;
 
 tended_nodes::tended_nodes(const cluster& where, std::size_t count) : where_(where) {
   for (std::size_t i = 0; i < count; ++i)
-    nodes_.push_back(where_.start_node("n" + std::to_string(i), log_of(i)));
+    nodes_.push_back(born(i));
+}
+
+test::process tended_nodes::born(std::size_t index) {
+  auto made = where_.start_node("n" + std::to_string(index), log_of(index));
+  all_.insert(made.pid());
+  return made;
 }
 
 tended_nodes::~tended_nodes() {
@@ -29,7 +35,7 @@ std::filesystem::path tended_nodes::log_of(std::size_t index) const {
 }
 
 void tended_nodes::start(std::size_t index) {
-  nodes_.at(index) = where_.start_node("n" + std::to_string(index), log_of(index));
+  nodes_.at(index) = born(index);
 }
 
 std::size_t tended_nodes::tend() {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <sys/types.h>
@@ -47,15 +48,20 @@ public:
   /// one: it did not end, or as if all was well.
   std::string wake();
 
+  /// Every process that it started.
+  const std::set<pid_t>& all_pids() const { return all_; }
+
   /// What a node has said in all its lives.
   std::string words(std::size_t index) const;
 
 private:
   std::filesystem::path log_of(std::size_t index) const;
+  test::process born(std::size_t index);
 
   const cluster& where_;
   std::vector<test::process> nodes_;
   std::vector<test::process> aside_;
+  std::set<pid_t> all_;
 };
 
 } // namespace troupe::tests
