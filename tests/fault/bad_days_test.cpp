@@ -119,6 +119,26 @@ BOOST_AUTO_TEST_CASE(E47_a_busy_machine_is_not_taken_for_a_dead_one) {
     BOOST_TEST(process_of(three, "n" + std::to_string(i)) == nodes.node(i).pid());
 }
 
+BOOST_AUTO_TEST_CASE(E47_one_layer_may_take_longer_than_the_bound) {
+  compute::random_model wide; // some seconds for 1900 rows, on one thread
+  wide.layers = 1;
+  wide.hidden = 2048;
+  wide.heads = 16;
+  wide.kv_heads = 4;
+  wide.ffn = 8192;
+  wide.stored = dtype::bf16;
+  const served_model model{wide};
+  auto shape = stages(1,
+                      "[deadlines]\nprogress_ms = 500\n"
+                      "[schedule]\nprefill_chunk = 2048\nstep_tokens = 2048\n");
+  shape.model = model.folder();
+  const auto told =
+    cluster{shape}.try_generate({token_prompt(random_tokens(1900, 2048, 1), 2)}, {"--log"});
+  BOOST_TEST(told.code == 0, told.all());
+  BOOST_TEST(!told.mentions("no progress"), told.all());
+  BOOST_TEST(!told.mentions(" is over: no"), told.all());
+}
+
 BOOST_AUTO_TEST_CASE(E11_a_second_head_for_the_same_nodes_is_refused_and_told_by_whom) {
   const cluster two{stages(2)};
   crew nodes{two, 2};
