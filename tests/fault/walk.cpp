@@ -297,8 +297,8 @@ void walker::tend() {
   found_.epoch = now->epoch;
   if (now->serves())
     served_ = test_clock::now();
-  for (std::size_t i = 1; i < nodes_.size(); ++i)
-    if (now->lost(fmt::format("n{}", i)) && stands_still(nodes_.pid(i)))
+  for (std::size_t i = 1; i < nodes_.size(); ++i) // given up, or unknown to a new head
+    if (now->nodes.at(i).state != "joined" && stands_still(nodes_.pid(i)))
       nodes_.replace(i);
   if (test_clock::now() - served_ < patience_of_an_operator)
     return;
@@ -400,7 +400,9 @@ walk_result walk_of_faults(unsigned seed, std::chrono::seconds time) {
       who.tend_for(milliseconds{200 + pauses() % 1600});
     }
     found.over = true;
-    BOOST_REQUIRE_MESSAGE(who.rests(60s), who.words());
+    const bool rests = who.rests(60s);
+    const auto last = who.watch().look();
+    BOOST_REQUIRE_MESSAGE(rests, (last ? last->text() : std::string{}) << who.words());
     asking.clear();
     BOOST_REQUIRE(who.rests(10s));
     const auto wrong = who.nodes().wake();

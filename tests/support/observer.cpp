@@ -1,6 +1,7 @@
 #include "tests/support/observer.hpp"
 
 #include "actors/cli/generate_lines.hpp"
+#include "actors/cli/status_text.hpp"
 #include "actors/client.hpp"
 #include "actors/messages/clients.hpp"
 #include "actors/run_folder.hpp"
@@ -33,8 +34,17 @@ sight seen(const actors::cluster_status& told) {
   for (const auto& node : told.nodes)
     made.nodes.push_back({node.name, node.state, node.reason});
   for (const auto& rank : told.ranks)
-    made.ranks.push_back({rank.node, rank.gauge.rows, rank.gauge.rows_replayed});
+    made.ranks.push_back({rank.node,
+                          rank.gauge.rows,
+                          rank.gauge.rows_replayed,
+                          rank.gauge.compute_ns,
+                          std::string{cli::phase_name(rank.gauge.phase)},
+                          number(rank.gauge.step),
+                          rank.gauge.in_collective != 0,
+                          rank.gauge.progress});
+  made.queued = told.conductor.queued;
   made.running = told.conductor.running;
+  made.in_flight = told.conductor.steps_in_flight;
   made.pages_used = told.conductor.pages_used;
   return made;
 }
@@ -56,6 +66,27 @@ bool sight::lost(const std::string& name) const {
   return std::any_of(nodes.begin(), nodes.end(), [&](const auto& one) {
     return one.name == name && one.state == "lost";
   });
+}
+
+std::string sight::text() const {
+  auto told = fmt::format("epoch {} {} ({}); {} queued, {} running, {} steps in flight, {} pages\n",
+                          epoch,
+                          phase,
+                          reason,
+                          queued,
+                          running,
+                          in_flight,
+                          pages_used);
+  for (const auto& one : nodes)
+    told += fmt::format("node {} {} {}\n", one.name, one.state, one.reason);
+  for (const auto& one : ranks)
+    told += fmt::format("rank on {} {} at step {}{}, progress {}\n",
+                        one.node,
+                        one.phase,
+                        one.step,
+                        one.in_collective ? ", waits for its group" : "",
+                        one.progress);
+  return told;
 }
 
 observer::observer(const cluster& where) : where_(where) {

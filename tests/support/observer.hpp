@@ -36,6 +36,11 @@ struct sight {
     std::string node;
     std::uint64_t rows = 0;
     std::uint64_t rows_replayed = 0;
+    std::uint64_t compute_ns = 0;
+    std::string phase;
+    std::uint64_t step = 0;
+    bool in_collective = false;
+    std::uint64_t progress = 0;
   };
 
   test_clock::time_point when;
@@ -44,12 +49,17 @@ struct sight {
   std::uint64_t epoch = 0;
   std::vector<node> nodes;
   std::vector<rank> ranks;
+  std::uint64_t queued = 0;
   std::uint64_t running = 0;
+  std::uint64_t in_flight = 0; ///< Steps.
   std::uint64_t pages_used = 0;
 
   bool serves() const { return phase == "serving"; }
 
   bool lost(const std::string& name) const;
+
+  /// For people.
+  std::string text() const;
 };
 
 /// A client of a cluster. One thread. Heads may come and go: it finds the next one.
