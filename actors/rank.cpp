@@ -85,6 +85,7 @@ void rank_state::load(const shard_assignment& what) {
 
 result<void> rank_state::load_shard(const shard_assignment& what) {
   state_ = {};
+  auto held = partition_ ? partition_->weights() : compute::held_weights{};
   partition_.reset(); // before the memory of another one is asked for
   kept_.reset();
   if (!device_) {
@@ -110,19 +111,20 @@ result<void> rank_state::load_shard(const shard_assignment& what) {
   record.tensor_rank = what.tensor;
   record.tensor_size = what.tensor_size;
   auto& board = *setup.board;
-  auto loaded =
-    compute::partition::load(setup.model,
-                             record,
-                             setup.hold,
-                             *device_,
-                             group_.operations(),
-                             [&board, injector = faults()](std::size_t done, std::size_t total) {
-                               rank_board::set(board.load_done_bytes, done);
-                               rank_board::set(board.load_total_bytes, total);
-                               rank_board::add(board.progress, 1);
-                               if (injector)
-                                 injector->load(done, total);
-                             });
+  auto loaded = compute::partition::load(
+    setup.model,
+    record,
+    setup.hold,
+    *device_,
+    group_.operations(),
+    [&board, injector = faults()](std::size_t done, std::size_t total) {
+      rank_board::set(board.load_done_bytes, done);
+      rank_board::set(board.load_total_bytes, total);
+      rank_board::add(board.progress, 1);
+      if (injector)
+        injector->load(done, total);
+    },
+    std::move(held));
   if (!loaded)
     return with_context(fmt::format("rank {}", number(setup.rank)), loaded.error());
   partition_ = std::move(*loaded);
