@@ -47,6 +47,7 @@ public:
 
   void start(self_pointer actor, director_setup given);
   caf::result<node_welcome> take(const node_hello& hello, const node_actor& node);
+  cluster_terms terms() const;
   void take(const rank_loaded& report);
   void take(const rank_rewired& report);
   void take(const rank_joined& report);
@@ -90,6 +91,9 @@ private:
   };
 
   // director_seats.cpp
+  result<void> take_guest(const node_hello& hello);
+  void see_off(std::size_t node);
+  void count_stages(cluster_settings& settings) const;
   void gather();
   bool may_go_without() const;
   result<void> adopt(const std::vector<std::size_t>& nodes);
@@ -127,6 +131,7 @@ private:
 
   self_pointer self_ = nullptr;
   director_setup setup_;
+  cluster_settings settings_; ///< With guests behind the nodes of the file.
   std::unique_ptr<membership> members_;
   std::unique_ptr<placement> seats_;
   cluster_plan plan_;               ///< The present one.

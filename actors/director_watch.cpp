@@ -23,7 +23,7 @@ constexpr milliseconds absence{500};
 /// the head's own node there is no cluster: every process ends, and whoever started it starts it
 /// again.
 void director_state::expel(std::size_t node, const std::string& reason) {
-  if (node == setup_.settings->head_index()) {
+  if (node == settings_.head_index()) {
     step(director_input::hopeless, [&] { fail({errc::timed_out, reason}); });
     return;
   }
@@ -36,7 +36,7 @@ void director_state::expel(std::size_t node, const std::string& reason) {
 void director_state::watch(clock::time_point now) {
   if (now - std::exchange(looked_at_, now) > absence)
     members_->forgive(now);
-  const milliseconds bound{setup_.settings->deadlines.progress_ms};
+  const milliseconds bound{settings_.deadlines.progress_ms};
   if (const auto silent = members_->silent(now, bound))
     expel(*silent,
           fmt::format("nothing was heard of it for {} ms (deadlines.progress_ms): it is frozen or "
@@ -85,7 +85,7 @@ void director_state::look() {
 }
 
 void director_state::look_at_deadlines(clock::time_point now) {
-  const auto& deadlines = setup_.settings->deadlines;
+  const auto& deadlines = settings_.deadlines;
   const auto in_phase = now - phase_since_;
   switch (phase_) {
   case director_phase::gathering:
@@ -132,7 +132,7 @@ void director_state::look_at_deadlines(clock::time_point now) {
 
 /// Nodes that reach the head but not each other: they would try for ever.
 void director_state::give_up_linking() {
-  const milliseconds patience{setup_.settings->deadlines.join_ms};
+  const milliseconds patience{settings_.deadlines.join_ms};
   if (served_ || !unlinked_since_ || clock::now() - *unlinked_since_ < patience)
     return;
   step(director_input::late, [&] {
@@ -152,7 +152,7 @@ std::string director_state::unloaded() const {
       ranks += fmt::format("{}{} on node '{}'",
                            ranks.empty() ? "" : ", ",
                            number(rank.rank),
-                           setup_.settings->nodes[rank.node].name);
+                           settings_.nodes[rank.node].name);
   }
   return ranks;
 }
