@@ -14,6 +14,7 @@ std::uint64_t microseconds(answer::clock::duration span) {
 text_piece answer::take(const committed_token& given) {
   if (tokens_ == 0)
     first_token_ = clock::now();
+  resumes_ = 0;
   text_piece piece;
   piece.request = id_;
   piece.first = tokens_++;

@@ -47,7 +47,7 @@ public:
 
   std::uint32_t tokens() const { return tokens_; }
 
-  /// Counts the epochs that ended while this request ran.
+  /// Counts the epochs that ended while this request ran, since its last token.
   int resume() { return ++resumes_; }
 
 private:

@@ -66,7 +66,9 @@ caf::result<node_welcome> director_state::take(const node_hello& hello, const no
     std::erase_if(held_, [&](const auto& entry) { return entry.first.first == *index; });
     take_held(*index, hello);
     self_->send(node, node_assignment{}); // now it knows whom to report to
-    unlinked_since_.reset();              // another process, another chance
+    for (auto& order : std::exchange(orders_[*index], {}))
+      self_->send(node, std::move(order));
+    unlinked_since_.reset(); // another process, another chance
     if (phase_ == director_phase::serving)
       consider_plan();
     else
@@ -311,16 +313,19 @@ void director_state::beat(const node_beat& what) {
   }
   // It was silent for so long that the cluster went on without it, and now it speaks again.
   self_->send(caf::actor_cast<node_actor>(self_->current_sender()),
-              node_stop{"it was silent for too long; the cluster went on without it"});
+              node_stop{"it was silent for too long; the cluster went on without it",
+                        static_cast<std::uint8_t>(errc::timed_out)});
 }
 
 caf::result<fault_receipt> director_state::take(const fault_order& order) {
   const auto ordered = read_order(settings_, order);
   if (!ordered)
     return to_caf(ordered.error());
-  for (const auto& member : members_->members())
-    if (member.handle)
+  for (std::size_t node = 0; node < members_->members().size(); ++node)
+    if (const auto& member = members_->at(node); member.handle)
       self_->send(*member.handle, order);
+    else
+      orders_[node].push_back(order); // for when it is here
   self_->send(setup_.conductor->handle, order);
   return fault_receipt{describe_order(settings_, *ordered)};
 }

@@ -111,6 +111,7 @@ private:
   void watch(clock::time_point now);
   void look_at_deadlines(clock::time_point now);
   void expel(std::size_t node, const std::string& reason);
+  bool is_output_lost(clock::time_point now, std::chrono::milliseconds bound);
   void give_up_linking();
   std::string unloaded() const;
 
@@ -155,8 +156,11 @@ private:
   bool conductor_wired_ = true;
   clock::time_point fenced_at_{}; ///< When the last epoch ended.
   clock::time_point looked_at_ = born_;
+  std::uint64_t steps_seen_ = 0;          ///< Steps that the conductor had planned ...
+  clock::time_point steps_since_ = born_; ///< ... and since when it waits for an output.
   std::set<rank_id> joined_;
   std::map<rank_id, std::string> links_;
+  std::map<std::size_t, std::vector<fault_order>> orders_; ///< For nodes that were not here.
 };
 
 } // namespace troupe::actors

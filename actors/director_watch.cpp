@@ -34,8 +34,10 @@ void director_state::expel(std::size_t node, const std::string& reason) {
 
 /// Liveness is progress: of nodes by their beats, of ranks by their counters.
 void director_state::watch(clock::time_point now) {
-  if (now - std::exchange(looked_at_, now) > absence)
+  if (now - std::exchange(looked_at_, now) > absence) {
     members_->forgive(now);
+    steps_since_ = now;
+  }
   const milliseconds bound{settings_.deadlines.progress_ms};
   if (const auto silent = members_->silent(now, bound))
     expel(*silent,
@@ -63,6 +65,12 @@ void director_state::watch(clock::time_point now) {
                         : rank_phases.name(static_cast<rank_phase>(stalled->gauge.phase)),
                       number(stalled->gauge.step)));
       });
+    else if (is_output_lost(now, bound))
+      step(director_input::epoch_lost, [&] {
+        fence_epoch(fmt::format("no rank has made progress for {} ms (deadlines.progress_ms), and "
+                                "the conductor waits for the output of a step",
+                                bound.count()));
+      });
     return;
   }
   if ((phase_ == director_phase::gathering || phase_ == director_phase::loading)
@@ -74,6 +82,15 @@ void director_state::watch(clock::time_point now) {
             fmt::format("rank {} did not leave its epoch within {} ms (deadlines.progress_ms)",
                         number(stuck->second.what.rank),
                         bound.count()));
+}
+
+/// Every rank did its part, and what the last one sent did not arrive.
+bool director_state::is_output_lost(clock::time_point now, milliseconds bound) {
+  const auto conductor = setup_.board->read();
+  if (std::exchange(steps_seen_, conductor.steps) != conductor.steps
+      || conductor.steps_in_flight == 0)
+    steps_since_ = now;
+  return now - steps_since_ > bound && members_->all_still(now, bound);
 }
 
 void director_state::look() {

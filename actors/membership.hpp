@@ -68,6 +68,9 @@ public:
   /// longer than `bound`.
   std::optional<still_rank> stalled(time_point now, std::chrono::milliseconds bound) const;
 
+  /// Nobody at all has made progress for longer than `bound`.
+  bool all_still(time_point now, std::chrono::milliseconds bound) const;
+
   /// The director itself has not looked for a while: nobody's silence until now counts.
   void forgive(time_point now);
 
