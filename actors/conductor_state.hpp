@@ -5,6 +5,7 @@
 #include "actors/answer.hpp"
 #include "actors/conductor.hpp"
 #include "actors/conductor_phases.hpp"
+#include "actors/tracer.hpp"
 #include "config/log.hpp"
 
 #include <map>
@@ -63,6 +64,9 @@ public:
   /// Something is to go wrong, in whatever phase.
   void take(const fault_order& order);
 
+  /// The next steps are to be noted, in whatever phase.
+  void take(const trace_order& order);
+
 private:
   void meet(const epoch_plan& plan);
   void take_shape(const epoch_plan& plan);
@@ -73,6 +77,7 @@ private:
 
   void send_steps();
   void send(const next_step& step);
+  void note(const step_plan& plan);
   void send_releases();
   void publish(const committed_token& given);
   void finish(request_id id, finish_reason reason, errc code = {}, std::string what = {});
@@ -81,6 +86,7 @@ private:
   void give_up(conductor_input input, const error& why);
   void leave(const std::string& why);
   void show();
+  void report_trace();
   void note(const result<void>& written);
   void restore();
   void take_up(const journal_entry& entry);
@@ -105,8 +111,9 @@ private:
   std::map<rank_id, std::uint64_t> lives_;      ///< Whose state the schedule counts on.
   std::vector<transport::peer_key> awaited_;
   std::map<step_id, clock::time_point> step_times_; ///< Of the steps in flight.
-  clock::time_point paused_since_{};                ///< While there is no epoch.
-  clock::time_point until_{};                       ///< Of joining or draining.
+  tracer trace_;
+  clock::time_point paused_since_{}; ///< While there is no epoch.
+  clock::time_point until_{};        ///< Of joining or draining.
 };
 
 } // namespace troupe::actors

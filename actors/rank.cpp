@@ -246,7 +246,8 @@ result<void> rank_state::connect_neighbours(const epoch_plan& plan) {
   place.epoch = plan.epoch;
   place.tensor_rank = assignment_.tensor;
   place.deadline = setup.step_deadline;
-  auto group = tensor_group::join(place, *setup.wires, *setup.board, *setup.last_deeds, faults());
+  auto group =
+    tensor_group::join(place, *setup.wires, *setup.board, *setup.last_deeds, trace_, faults());
   if (!group)
     return group.error();
   group_ = std::move(*group);
@@ -353,6 +354,7 @@ void rank_state::end_epoch(const fence& message) {
   conductor_.reset();
   step_ = {};
   epoch_ = {};
+  trace_.forget_open();
   // A group and wires that have seen a fault are not used again.
   group_ = tensor_group::unjoined(assignment_.tensor, assignment_.tensor_size);
   if (partition_)
@@ -441,6 +443,7 @@ rank_actor::behavior_type rank(rank_state::self_pointer self) {
     },
     [&my](const fence& m) { return my.step(input::fence, m.epoch, [&] { my.end_epoch(m); }); },
     [&my](const fault_order& m) { my.take(m); },
+    [&my](const trace_order& m) { my.take(m); },
     [&my](const node_stop&) { return my.step(input::stop, std::nullopt, [&] { my.stop(); }); },
   };
 }
