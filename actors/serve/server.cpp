@@ -106,6 +106,7 @@ public:
     shared_->rules.refuse_unknown = serve.unknown_parameters == "refuse";
     shared_->rules.nesting = serve.nesting;
     shared_->rules.max_choices = serve.max_choices;
+    shared_->rules.vocabulary = setup.words->vocabulary_size();
   }
 
   ~front_door() override { stop(milliseconds{0}); }
