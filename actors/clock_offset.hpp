@@ -20,6 +20,9 @@ public:
       last_.pop_front();
   }
 
+  /// Whether anything was heard; before, nothing is known.
+  bool known() const { return !last_.empty(); }
+
   /// To be added to a time of this node. Nothing where the difference may be none: processes of one
   /// host have one clock.
   std::int64_t offset_ns() const {

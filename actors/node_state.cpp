@@ -87,6 +87,7 @@ private:
   clock::time_point beaten_ = clock::now(); ///< The last beat.
   clock::time_point heard_ = clock::now();  ///< The director's last answer to one.
   clock_offset clock_;                      ///< Of the head.
+  std::vector<trace_part> unclocked_;       ///< From before it was known.
   epoch_id epoch_{};                        ///< The last one.
   std::optional<clock::time_point> orphaned_since_;
   bool told_orphaned_ = false;
@@ -209,10 +210,16 @@ void node_state::pass_on(const rank_rewired& report) {
 void node_state::hear(const beat_heard& answer) {
   hear();
   clock_.hear(answer.sent_ns, answer.heard_ns, steady_ns(heard_));
+  for (auto& part : std::exchange(unclocked_, {}))
+    pass_on(std::move(part));
 }
 
-/// By the head's clock from here on.
+/// By the head's clock from here on. Before that is known, it waits.
 void node_state::pass_on(trace_part part) {
+  if (!clock_.known()) {
+    unclocked_.push_back(std::move(part));
+    return;
+  }
   part.node = setup_.settings->nodes[setup_.index].name;
   part.uncertain_ns = clock_.uncertain_ns();
   const auto offset = static_cast<std::uint64_t>(clock_.offset_ns()); // wraps as it should
