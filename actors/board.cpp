@@ -34,6 +34,7 @@ rank_gauge rank_board::read() const {
   gauge.boundary_bytes = get(boundary_bytes);
   gauge.rows_replayed = get(rows_replayed);
   gauge.rows_resent = get(rows_resent);
+  gauge.state_bytes_sent = get(state_bytes_sent);
   return gauge;
 }
 

@@ -45,6 +45,7 @@ struct rank_board {
   counter boundary_bytes{0};
   counter rows_replayed{0};
   counter rows_resent{0};
+  counter state_bytes_sent{0};
 
   /// Only the rank's thread adds, so a load and a store are enough.
   static void add(counter& to, std::uint64_t amount) {

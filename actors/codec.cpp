@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace troupe::actors {
@@ -76,6 +77,28 @@ caf::message decode_boundary(frame&& received) {
   return caf::make_message(message, std::move(received.payload));
 }
 
+/// Rows are layers. The tag holds the page, and above it the first layer.
+frame encode_page(const state_page& message, const compute::buffer& bytes) {
+  frame made;
+  made.header.kind = static_cast<std::uint8_t>(message_kind::state_page);
+  made.header.type = dtype::f32;
+  made.header.rows = message.last_unit - message.first_unit;
+  made.header.columns =
+    static_cast<std::uint32_t>(bytes.size() / sizeof(float) / std::max(made.header.rows, 1u));
+  made.header.tag = (std::uint64_t{message.first_unit} << 32) | number(message.page);
+  made.payload = bytes;
+  return made;
+}
+
+caf::message decode_page(frame&& received) {
+  state_page message;
+  message.epoch = received.header.epoch;
+  message.page = static_cast<page_id>(received.header.tag & 0xffff'ffff);
+  message.first_unit = static_cast<std::uint32_t>(received.header.tag >> 32);
+  message.last_unit = message.first_unit + received.header.rows;
+  return caf::make_message(message, std::move(received.payload));
+}
+
 } // namespace
 
 result<frame> encode_message(caf::actor_system& system, const caf::type_erased_tuple& content) {
@@ -101,6 +124,13 @@ result<frame> encode_message(caf::actor_system& system, const caf::type_erased_t
   if (content.match_elements<slots_released>())
     return encode_fields(
       system, kind::slots_released, step_id{}, content.get_as<slots_released>(0));
+  if (content.match_elements<state_page, compute::buffer>())
+    return encode_page(content.get_as<state_page>(0), content.get_as<compute::buffer>(1));
+  if (content.match_elements<state_manifest>())
+    return encode_fields(
+      system, kind::state_manifest, step_id{}, content.get_as<state_manifest>(0));
+  if (content.match_elements<state_held>())
+    return encode_fields(system, kind::state_held, step_id{}, content.get_as<state_held>(0));
   return error{errc::invalid_argument, "this message does not travel between ranks"};
 }
 
@@ -124,6 +154,9 @@ result<caf::message> decode_message(caf::actor_system& system, frame&& received)
   case message_kind::partition_input: return decode_boundary(std::move(received));
   case message_kind::rows_again: return decode_fields<rows_again>(system, received);
   case message_kind::step_output: return decode_fields<step_output>(system, received);
+  case message_kind::state_manifest: return decode_fields<state_manifest>(system, received);
+  case message_kind::state_page: return decode_page(std::move(received));
+  case message_kind::state_held: return decode_fields<state_held>(system, received);
   }
   return error{errc::contract_violation,
                fmt::format("a frame of unknown kind {}", received.header.kind)};

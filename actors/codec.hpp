@@ -14,6 +14,9 @@ enum class message_kind : std::uint8_t {
   partition_input,
   step_output,
   rows_again,
+  state_manifest,
+  state_page,
+  state_held,
 };
 
 /// The frame of a message; its tensor, if it has one, goes by reference. Any message that is not of

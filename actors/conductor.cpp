@@ -3,6 +3,7 @@
 #include "actors/codec.hpp"
 #include "actors/conductor_state.hpp"
 #include "actors/peer.hpp"
+#include "actors/state_moves.hpp"
 
 #include <fmt/core.h>
 
@@ -101,14 +102,13 @@ void conductor_state::take_new_wires(result<transport::transport*> made) {
   self_->send(setup_.director, std::move(told));
 }
 
-/// Another number of stages or pages: what runs goes on from its tokens.
-void conductor_state::take_shape(const epoch_plan& plan) {
+/// Another number of stages or pages: what runs goes on from what the ranks hold, and where that is
+/// nothing, from its tokens.
+void conductor_state::take_shape(const epoch_plan& plan, const held_slots& held) {
   const auto& limits = schedule_->limits();
-  if (limits.stages == plan.pipeline_size && limits.pages == plan.pages)
-    return;
   const auto steps =
     setup_.one_step_a_stage ? std::size_t{plan.pipeline_size} : limits.micro_batches;
-  for (const auto id : schedule_->reform(plan.pipeline_size, plan.pages, steps))
+  for (const auto id : schedule_->reform(plan.pipeline_size, plan.pages, steps, held))
     finish(
       id,
       finish_reason::failed,
@@ -129,8 +129,18 @@ void conductor_state::note_lives(const epoch_plan& plan) {
 
 void conductor_state::join(const epoch_plan& plan) {
   epoch_ = plan.epoch;
-  take_shape(plan);
-  note_lives(plan);
+  restaged_.reset();
+  reports_.clear();
+  const auto& limits = schedule_->limits();
+  if (plan.restaged != 0) {
+    restaged_ = plan;
+    for (const auto& where : plan.ranks)
+      lives_[where.rank] = where.life;
+  } else {
+    if (limits.stages != plan.pipeline_size || limits.pages != plan.pages)
+      take_shape(plan, {});
+    note_lives(plan);
+  }
   transport::epoch_token token{};
   for (std::size_t i = 0; i < token.size() && i < plan.token.size(); ++i)
     token[i] = static_cast<std::byte>(plan.token[i]);
@@ -161,7 +171,16 @@ void conductor_state::meet(const epoch_plan& plan) {
   look();
 }
 
+/// They say so before they have joined.
+void conductor_state::take(const state_held& report) {
+  if (restaged_)
+    reports_[report.rank] = report.slots;
+  look();
+}
+
 void conductor_state::serve() {
+  if (const auto plan = std::exchange(restaged_, std::nullopt))
+    take_shape(*plan, join_reports(reports_, plan->pipeline_size, plan->tensor_size));
   recovers_ = true;
   not_ready_.clear();
   self_->send(setup_.director, rank_joined{conductor_rank, epoch_, {}});
@@ -172,9 +191,9 @@ void conductor_state::look() {
   const auto now = clock::now();
   if (phase_ == conductor_phase::joining) {
     std::erase_if(awaited_, [this](transport::peer_key peer) { return setup_.wires->heard(peer); });
-    if (awaited_.empty())
+    if (awaited_.empty() && (!restaged_ || reports_.size() >= restaged_->ranks.size()))
       self_->send(conductor_actor{self_}, peers_heard{epoch_});
-    else if (now > until_)
+    else if (!awaited_.empty() && now > until_)
       give_up(conductor_input::peer_down,
               {errc::timed_out,
                fmt::format("the conductor did not hear from {} ranks (the first is rank {}) within "
@@ -415,6 +434,7 @@ conductor_actor::behavior_type conductor(conductor_state::self_pointer self) {
   using input = conductor_input;
   return {
     [&my](const epoch_plan& m) { my.step(input::epoch_plan, std::nullopt, [&] { my.join(m); }); },
+    [&my](const state_held& m) { my.step(input::state_held, m.epoch, [&] { my.take(m); }); },
     [&my](const peers_heard& m) { my.step(input::peers_heard, m.epoch, [&] { my.serve(); }); },
     [&my](const generate_request& m, const caf::strong_actor_ptr& client) {
       return my.take(m, client);

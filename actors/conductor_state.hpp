@@ -49,6 +49,7 @@ public:
   void attend(transport::transport& wires);
   void take_new_wires(result<transport::transport*> made);
   void join(const epoch_plan& plan);
+  void take(const state_held& report);
   void serve();
   caf::result<request_id> take(const generate_request& wish, const caf::strong_actor_ptr& client);
   caf::result<request_id> take(const stream_attach& which, const caf::strong_actor_ptr& client);
@@ -69,7 +70,7 @@ public:
 
 private:
   void meet(const epoch_plan& plan);
-  void take_shape(const epoch_plan& plan);
+  void take_shape(const epoch_plan& plan, const held_slots& held);
   void note_lives(const epoch_plan& plan);
 
   /// nullptr where nothing goes wrong on purpose.
@@ -110,6 +111,8 @@ private:
   std::vector<std::vector<rank_actor>> stages_; ///< Ranks of the epoch; the first get the tokens.
   std::map<rank_id, std::uint64_t> lives_;      ///< Whose state the schedule counts on.
   std::vector<transport::peer_key> awaited_;
+  std::optional<epoch_plan> restaged_; ///< While its ranks say what they hold.
+  std::map<rank_id, std::vector<held_slot>> reports_;
   std::map<step_id, clock::time_point> step_times_; ///< Of the steps in flight.
   tracer trace_;
   clock::time_point paused_since_{}; ///< While there is no epoch.

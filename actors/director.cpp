@@ -178,6 +178,10 @@ void director_state::link() {
                           report.segment,
                           report.life});
   }
+  plan.restaged = restaged_ ? 1 : 0;
+  if (restaged_)
+    plan_moves(plan);
+  sources_.clear();
   for (const auto& member : members_->members())
     if (member.handle)
       self_->send(*member.handle, plan);
@@ -200,7 +204,7 @@ void director_state::take(const rank_rewired& report) {
 }
 
 void director_state::link_if_loaded() {
-  if (phase_ == director_phase::loading && conductor_wired_ && all_loaded())
+  if (phase_ == director_phase::loading && conductor_wired_ && all_loaded() && sources_wired())
     step(director_input::all_loaded, [this] { link(); });
 }
 
@@ -220,6 +224,10 @@ void director_state::take(const rank_joined& report) {
 void director_state::serve() {
   served_ = true;
   unlinked_since_.reset();
+  restaged_ = false;
+  sources_.clear();
+  for (const auto& rank : plan_.ranks)
+    sources_.push_back({place_of(rank), rank.record.units, rank.where.tensor});
   reason_.clear();
   tell_serving();
   log::info("director epoch {} serves with {} ranks", number(epoch_), plan_.ranks.size());
@@ -267,6 +275,7 @@ void director_state::node_gone(const caf::actor_addr& who, const std::string& re
     return;
   const auto& node = setup_.settings->nodes[*index];
   std::erase_if(held_, [&](const auto& entry) { return entry.first.first == *index; });
+  std::erase_if(sources_, [&](const auto& source) { return source.place.first == *index; });
   if (!is_placed(*index)) {
     log::info("director node '{}' has left: {}", node.name, reason);
     if (coming_)

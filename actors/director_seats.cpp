@@ -81,6 +81,7 @@ result<void> director_state::adopt(const std::vector<std::size_t>& nodes) {
     return with_context(fmt::format("no plan for {} nodes", nodes.size()), plan.error());
   plan_ = std::move(*plan);
   placed_ = nodes;
+  restaged_ = served_;
   log::info("director plans {} stages of {} on {} nodes",
             plan_.sizes.pipeline,
             plan_.sizes.tensor,
@@ -159,9 +160,50 @@ void director_state::switch_plan() {
   fence_epoch(why);
   plan_ = std::move(coming_->plan);
   placed_ = std::move(coming_->nodes);
+  restaged_ = true;
   coming_.reset();
   assign(plan_, {});
   link_if_loaded();
+}
+
+/// Where the state of each layer was when the cluster last served, and where the layer is now.
+/// Ranks that are of the former plan only get numbers behind those of the new one.
+void director_state::plan_moves(epoch_plan& plan) const {
+  std::map<host_place, rank_id> number_of;
+  for (const auto& rank : plan_.ranks)
+    number_of.emplace(place_of(rank), rank.rank);
+  for (const auto& source : sources_) {
+    const auto held = held_.find(source.place);
+    if (held == held_.end() || !held->second.report)
+      continue;
+    auto known = number_of.find(source.place);
+    if (known == number_of.end()) {
+      const auto next = static_cast<rank_id>(plan.ranks.size() + plan.leavers.size());
+      const auto& report = *held->second.report;
+      plan.leavers.push_back({next,
+                              static_cast<std::uint32_t>(source.place.first),
+                              report.index,
+                              report.address,
+                              report.host,
+                              report.segment,
+                              report.life});
+      known = number_of.emplace(source.place, next).first;
+    }
+    for (const auto& rank : plan_.ranks) {
+      const auto first = std::max(rank.record.units.begin, source.units.begin);
+      const auto last = std::min(rank.record.units.end, source.units.end);
+      if (first < last && rank.where.tensor == source.tensor && place_of(rank) != source.place)
+        plan.moves.push_back({known->second, rank.rank, first, last});
+    }
+  }
+}
+
+/// Those that are not of the plan any more have left the last epoch as well.
+bool director_state::sources_wired() const {
+  return std::all_of(sources_.begin(), sources_.end(), [this](const auto& source) {
+    const auto held = held_.find(source.place);
+    return held == held_.end() || held->second.wired;
+  });
 }
 
 caf::result<void> director_state::drain(const node_drain& which) {

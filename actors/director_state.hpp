@@ -88,6 +88,13 @@ private:
     caf::typed_response_promise<trace_report> answer;
   };
 
+  /// A rank that held state when the cluster last served, and of which layers.
+  struct state_source {
+    host_place place;
+    range units;
+    std::size_t tensor = 0;
+  };
+
   /// A plan that is prepared while another one serves.
   struct coming_plan {
     cluster_plan plan;
@@ -102,6 +109,8 @@ private:
   void switch_plan();
   void release_drained();
   void assign(const cluster_plan& plan, const std::set<std::size_t>& except);
+  void plan_moves(epoch_plan& plan) const;
+  bool sources_wired() const;
   bool holds(const cluster_plan& plan, const rank_plan& rank) const;
   bool is_placed(std::size_t node) const;
   const holding* holding_of(const rank_plan& rank) const; ///< Null: its place was told nothing.
@@ -147,7 +156,9 @@ private:
   std::vector<std::size_t> placed_; ///< The nodes that it places ranks on.
   std::optional<coming_plan> coming_;
   std::map<host_place, holding> held_;
-  std::uint64_t last_serial_ = 0; ///< Of assignments.
+  std::uint64_t last_serial_ = 0;     ///< Of assignments.
+  std::vector<state_source> sources_; ///< Until they are asked for their state, once.
+  bool restaged_ = false; ///< The plan is another one than when the cluster last served.
   director_phase phase_ = director_phase::gathering;
   clock::time_point born_ = clock::now();
   clock::time_point phase_since_ = born_;

@@ -110,7 +110,8 @@ void director_state::look_at_deadlines(clock::time_point now) {
       });
     break;
   case director_phase::linking:
-    if (in_phase > milliseconds{2 * deadlines.connect_ms})
+    // State that moves takes as long as it takes: ranks look at its progress themselves.
+    if (in_phase > milliseconds{2 * deadlines.connect_ms + (restaged_ ? deadlines.load_ms : 0)})
       step(director_input::late, [&] { lose_epoch("ranks did not meet in time: " + unlinked()); });
     break;
   case director_phase::failed:

@@ -21,10 +21,12 @@ using rank_actor =
   caf::typed_actor<reacts_to<shard_assignment>, // load
                    reacts_to<epoch_plan>,       // meet the neighbours
                    reacts_to<peers_heard>,      // all neighbours proved themselves
-                   reacts_to<step_tokens>,      // a step, where this rank owns input
-                   reacts_to<step_rows>,        // a step, elsewhere
-                   reacts_to<rows_again>,       // the next stage rebuilds its state
-                   reacts_to<slots_released>,   // sequences that ended
+                   reacts_to<state_manifest>,   // layers that another rank held come here
+                   reacts_to<state_page, compute::buffer>, // a page of them
+                   reacts_to<step_tokens>,                 // a step, where this rank owns input
+                   reacts_to<step_rows>,                   // a step, elsewhere
+                   reacts_to<rows_again>,                  // the next stage rebuilds its state
+                   reacts_to<slots_released>,              // sequences that ended
                    reacts_to<partition_input, compute::buffer>, // the boundary of the stage before
                    reacts_to<unit_due>,                         // one more unit
                    reacts_to<group_leave>,                      // after the last unit
@@ -39,6 +41,7 @@ using rank_actor =
 using conductor_actor = caf::typed_actor<
   reacts_to<epoch_plan>,  // serve with these ranks
   reacts_to<peers_heard>, // they are all connected
+  reacts_to<state_held>,  // what a rank brings into a new plan
   caf::replies_to<generate_request, caf::strong_actor_ptr>::with<request_id>, // queue a request
   caf::replies_to<stream_attach, caf::strong_actor_ptr>::with<request_id>,    // go on with one
   reacts_to<request_cancel>,                                                  // forget one
@@ -146,6 +149,9 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::trace_order))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::trace_part))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::trace_report))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_manifest))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_page))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_held))
 
 CAF_END_TYPE_ID_BLOCK(troupe)
 

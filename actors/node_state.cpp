@@ -180,7 +180,10 @@ void node_state::begin_epoch(const epoch_plan& plan) {
     if (where.node == setup_.index)
       if (const auto found = ranks_.find(where.index); found != ranks_.end())
         here.emplace(where.rank, found->second.handle);
-  const bool takes_part = !here.empty();
+  const bool takes_part =
+    !here.empty() || std::any_of(plan.leavers.begin(), plan.leavers.end(), [this](const auto& one) {
+      return one.node == setup_.index;
+    });
   setup_.here->set(std::move(here));
   to_conductor(plan);
   if (!takes_part)

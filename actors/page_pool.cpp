@@ -4,10 +4,13 @@
 
 namespace troupe::actors {
 
-page_pool::page_pool(std::size_t pages) : total_(pages) {
+page_pool::page_pool(std::size_t pages) : page_pool(pages, {}) {}
+
+page_pool::page_pool(std::size_t pages, const std::set<page_id>& used) : total_(pages) {
   free_.reserve(pages);
   for (std::size_t i = pages; i-- > 0;)
-    free_.push_back(static_cast<page_id>(i));
+    if (!used.contains(static_cast<page_id>(i)))
+      free_.push_back(static_cast<page_id>(i));
 }
 
 std::optional<std::vector<page_id>> page_pool::take(std::size_t count) {

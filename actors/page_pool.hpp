@@ -5,6 +5,7 @@
 #include "config/ids.hpp"
 
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace troupe::actors {
@@ -12,6 +13,9 @@ namespace troupe::actors {
 class page_pool {
 public:
   explicit page_pool(std::size_t pages);
+
+  /// Of which these are handed out already.
+  page_pool(std::size_t pages, const std::set<page_id>& used);
 
   std::size_t total() const noexcept { return total_; }
 

@@ -84,9 +84,9 @@ void rank_state::load(const shard_assignment& what) {
 }
 
 result<void> rank_state::load_shard(const shard_assignment& what) {
-  state_ = {};
+  remember_state();
+  auto held = partition_ ? partition_->weights() : compute::held_weights{};
   partition_.reset(); // before the memory of another one is asked for
-  kept_.reset();
   if (!device_) {
     auto device = compute::make_device(setup.device, setup.device_options);
     if (!device)
@@ -110,34 +110,37 @@ result<void> rank_state::load_shard(const shard_assignment& what) {
   record.tensor_rank = what.tensor;
   record.tensor_size = what.tensor_size;
   auto& board = *setup.board;
-  auto loaded =
-    compute::partition::load(setup.model,
-                             record,
-                             setup.hold,
-                             *device_,
-                             group_.operations(),
-                             [&board, injector = faults()](std::size_t done, std::size_t total) {
-                               rank_board::set(board.load_done_bytes, done);
-                               rank_board::set(board.load_total_bytes, total);
-                               rank_board::add(board.progress, 1);
-                               if (injector)
-                                 injector->load(done, total);
-                             });
+  auto loaded = compute::partition::load(
+    setup.model,
+    record,
+    setup.hold,
+    *device_,
+    group_.operations(),
+    [&board, injector = faults()](std::size_t done, std::size_t total) {
+      rank_board::set(board.load_done_bytes, done);
+      rank_board::set(board.load_total_bytes, total);
+      rank_board::add(board.progress, 1);
+      if (injector)
+        injector->load(done, total);
+    },
+    std::move(held));
   if (!loaded)
     return with_context(fmt::format("rank {}", number(setup.rank)), loaded.error());
   partition_ = std::move(*loaded);
-  auto state = partition_->make_state(what.pages);
-  if (!state)
-    return with_context(fmt::format("rank {}: state of {} pages", number(setup.rank), what.pages),
-                        state.error());
-  state_ = std::move(*state);
-  if (setup.keep_boundaries && what.stage + 1 < what.pipeline_size) {
+  if (!takes_back_state(record, what.pages)) {
+    auto state = partition_->make_state(what.pages);
+    if (!state)
+      return with_context(fmt::format("rank {}: state of {} pages", number(setup.rank), what.pages),
+                          state.error());
+    state_ = std::move(*state);
+    kept_ = take_back_rows(record, what.pages);
+  }
+  if (setup.keep_boundaries && !record.owns_output && !kept_) {
     auto kept = boundary_log::make(what.pages, setup.model->shape().hidden * size_of(setup.wire));
     if (!kept)
       return with_context(fmt::format("rank {}", number(setup.rank)), kept.error());
     kept_ = std::move(*kept);
   }
-  slots_.clear();
   std::random_device random;
   life_ = (std::uint64_t{random()} << 32) | random();
   rank_board::set(board.bytes_held, partition_->report().bytes_held);
@@ -191,200 +194,6 @@ void rank_state::report_loaded(std::uint64_t load_us) {
   self_->send(setup.node, std::move(report));
 }
 
-// -- epochs ---------------------------------------------------------------------------------------
-
-rank_id rank_state::neighbour(std::uint32_t stage, std::uint32_t tensor) const {
-  return static_cast<rank_id>(stage * plan_.tensor_size + tensor);
-}
-
-const rank_address& rank_state::address_of(rank_id rank) const {
-  return plan_.ranks.at(number(rank));
-}
-
-result<void> rank_state::connect_neighbours(const epoch_plan& plan) {
-  transport::epoch_token token{};
-  for (std::size_t i = 0; i < token.size() && i < plan.token.size(); ++i)
-    token[i] = static_cast<std::byte>(plan.token[i]);
-  setup.wires->start_epoch(plan.epoch, number(setup.rank), token);
-  awaited_.clear();
-  const auto connect = [&](transport::peer_key key, const byte_string& bytes) -> result<void> {
-    transport::peer_address where;
-    for (const auto byte : bytes)
-      where.bytes.push_back(static_cast<std::byte>(byte));
-    awaited_.push_back(key);
-    return setup.wires->connect(key, where);
-  };
-  const auto meet = [&](rank_id other) -> result<void> {
-    if (setup.here->find(other))
-      return {};
-    return connect(number(other), address_of(other).address);
-  };
-  if (assignment_.stage > 0)
-    if (auto met = meet(neighbour(assignment_.stage - 1, assignment_.tensor)); !met)
-      return met;
-  if (assignment_.stage + 1 < plan.pipeline_size) {
-    const auto other = neighbour(assignment_.stage + 1, assignment_.tensor);
-    if (auto met = meet(other); !met)
-      return met;
-    next_ = setup.here->find(other);
-    if (!next_)
-      next_ = peer_handle<rank_actor>(self_, *setup.wires, number(other));
-  }
-  conductor_ = setup.here->conductor();
-  if (!conductor_) {
-    if (auto met = connect(transport::conductor_key, plan.conductor); !met)
-      return met;
-    conductor_ = peer_handle<conductor_actor>(self_, *setup.wires, transport::conductor_key);
-  }
-  group_place place;
-  place.members = group_members();
-  if (!share_memory(place.members))
-    for (std::uint32_t t = 0; t < plan.tensor_size; ++t)
-      if (t != assignment_.tensor)
-        if (auto met = connect(number(place.members[t].rank), place.members[t].address); !met)
-          return met;
-  place.epoch = plan.epoch;
-  place.tensor_rank = assignment_.tensor;
-  place.deadline = setup.step_deadline;
-  auto group =
-    tensor_group::join(place, *setup.wires, *setup.board, *setup.last_deeds, trace_, faults());
-  if (!group)
-    return group.error();
-  group_ = std::move(*group);
-  partition_->use_group(group_.operations());
-  return {};
-}
-
-void rank_state::join(const epoch_plan& plan) {
-  plan_ = plan;
-  epoch_ = plan.epoch;
-  setup.last_deeds->set_place(epoch_, step_id{});
-  rank_board::set(setup.board->epoch, number(epoch_));
-  join_until_ = clock::now() + setup.connect_deadline;
-  if (auto connected = connect_neighbours(plan); !connected)
-    give_up(rank_input::peer_down, connected.error());
-  else
-    look_for_peers();
-}
-
-void rank_state::look_for_peers() {
-  count_wires();
-  if (phase_ != rank_phase::joining)
-    return;
-  std::erase_if(awaited_, [this](transport::peer_key peer) { return setup.wires->heard(peer); });
-  if (awaited_.empty()) {
-    self_->send(rank_actor{self_}, peers_heard{epoch_});
-  } else if (clock::now() > join_until_) {
-    give_up(rank_input::peer_down,
-            {errc::timed_out,
-             fmt::format("rank {} did not hear from {} of its neighbours (the first is {}) within "
-                         "{} ms of the epoch's start",
-                         number(setup.rank),
-                         awaited_.size(),
-                         transport::name_peer(awaited_.front()),
-                         setup.connect_deadline.count())});
-  }
-}
-
-std::vector<rank_address> rank_state::group_members() const {
-  std::vector<rank_address> members;
-  for (std::uint32_t t = 0; t < plan_.tensor_size; ++t)
-    members.push_back(address_of(neighbour(assignment_.stage, t)));
-  return members;
-}
-
-std::set<std::string> rank_state::group_wires() const {
-  const auto members = group_members();
-  if (share_memory(members))
-    return {"shared memory"};
-  std::set<std::string> wires;
-  for (const auto& member : members)
-    if (member.rank != setup.rank) {
-      const auto link = setup.wires->link(number(member.rank));
-      wires.insert(link ? link->transports : link.error().what);
-    }
-  return wires;
-}
-
-void rank_state::serve() {
-  std::string links;
-  const auto add = [&](std::string_view what, transport::peer_key key, bool local) {
-    const auto link = local
-                        ? result<transport::link_info>{transport::link_info{"same process", true}}
-                        : setup.wires->link(key);
-    links += fmt::format(
-      "{}{} {}", links.empty() ? "" : ", ", what, link ? link->transports : link.error().what);
-  };
-  if (assignment_.stage + 1 < plan_.pipeline_size) {
-    const auto other = neighbour(assignment_.stage + 1, assignment_.tensor);
-    add(
-      fmt::format("to rank {}", number(other)), number(other), setup.here->find(other).has_value());
-  } else if (assignment_.tensor == 0) {
-    add("to conductor", transport::conductor_key, setup.here->conductor().has_value());
-  }
-  if (plan_.tensor_size > 1) {
-    links += fmt::format(
-      "{}tensor group over {}", links.empty() ? "" : ", ", fmt::join(group_wires(), " and "));
-  }
-  pass_end_ = clock::now();
-  self_->send(setup.node, rank_joined{setup.rank, epoch_, std::move(links)});
-}
-
-void rank_state::lose_peer(const peer_down& message) {
-  // The door has moved the rank to `fenced`; what is left is to say why.
-  if (message.code == static_cast<std::uint8_t>(errc::cancelled)) // A goodbye is no failure.
-    log::info("rank {} epoch {}: {}", number(setup.rank), number(epoch_), message.what);
-  else
-    log::error("rank {} epoch {} lost {}: {}",
-               number(setup.rank),
-               number(epoch_),
-               transport::name_peer(message.peer),
-               message.what);
-  if (partition_)
-    partition_->abandon();
-  self_->send(setup.node,
-              rank_fault{setup.rank, epoch_, step_.step, "connected", message.code, message.what});
-}
-
-void rank_state::end_epoch(const fence& message) {
-  log::info("rank {} epoch {} is over: {}", number(setup.rank), number(epoch_), message.reason);
-  if (partition_)
-    partition_->abandon();
-  next_.reset();
-  conductor_.reset();
-  step_ = {};
-  epoch_ = {};
-  trace_.forget_open();
-  // A group and wires that have seen a fault are not used again.
-  group_ = tensor_group::unjoined(assignment_.tensor, assignment_.tensor_size);
-  if (partition_)
-    partition_->use_group(group_.operations());
-  setup.home->renew_wires(
-    [this](result<transport::transport*> made) { take_new_wires(std::move(made)); });
-}
-
-void rank_state::take_new_wires(result<transport::transport*> made) {
-  auto segment = assignment_.tensor == 0
-                   ? make_group_segment(assignment_.tensor_size)
-                   : result<std::optional<transport::shared_segment>>{std::nullopt};
-  if (!made || !segment) {
-    const auto& why = made ? segment.error() : made.error();
-    log::error("rank {} gets no new wires: {}", number(setup.rank), why.what);
-    self_->send(setup.node,
-                rank_fault{setup.rank,
-                           epoch_id{},
-                           step_id{},
-                           std::string{rank_phases.name(rank_phase::loading)},
-                           static_cast<std::uint8_t>(why.code),
-                           why.what});
-    return;
-  }
-  attend(**made);
-  segment_ = std::move(*segment);
-  self_->send(setup.node,
-              rank_rewired{setup.rank, assignment_.index, own_address(), own_segment()});
-}
-
 void rank_state::stop() {
   if (partition_)
     partition_->abandon();
@@ -414,6 +223,12 @@ rank_actor::behavior_type rank(rank_state::self_pointer self) {
     [&my](const peers_heard& m) {
       return my.step(input::peers_heard, m.epoch, [&] { my.serve(); });
     },
+    [&my](const state_manifest& m) {
+      return my.step(input::state_manifest, std::nullopt, [&] { my.take(m); });
+    },
+    [&my](const state_page& m, const compute::buffer& bytes) {
+      return my.step(input::state_page, std::nullopt, [&] { my.take(m, bytes); });
+    },
     [&my](const step_tokens& m) {
       return my.step(input::step_tokens, m.plan.epoch, [&] { my.begin_with_tokens(m); });
     },
@@ -438,7 +253,9 @@ rank_actor::behavior_type rank(rank_state::self_pointer self) {
     [&my](const pass_finish&) {
       return my.step(input::pass_finish, std::nullopt, [&] { my.finish_pass(); });
     },
-    [&my](const peer_down& m) {
+    [&my](const peer_down& m) -> caf::result<void> {
+      if (my.has_left(m.peer))
+        return caf::unit;
       return my.step(input::peer_down, std::nullopt, [&] { my.lose_peer(m); });
     },
     [&my](const fence& m) { return my.step(input::fence, m.epoch, [&] { my.end_epoch(m); }); },

@@ -83,7 +83,7 @@ result<rank_state::live_slot*> rank_state::find_slot(const step_plan& plan,
   if (!entry.pages.empty()) {
     auto& told = slots_[entry.slot];
     if (told.pages != entry.pages)
-      told = live_slot{entry.pages, 0, nullptr};
+      told = live_slot{entry.pages, 0, {}, nullptr};
     tell_request(plan, entry);
     if (!plan.replay())
       if (auto taken = take_rules(told, entry); !taken)
@@ -281,8 +281,11 @@ void rank_state::finish_pass() {
     return;
   }
   compute_ns_ += nanoseconds(clock::now() - begin);
-  for (const auto& entry : step_.entries)
-    slots_.at(entry.slot).length = entry.position + entry.count;
+  for (const auto& entry : step_.entries) {
+    auto& length = slots_.at(entry.slot).length;
+    const auto end = entry.position + entry.count;
+    length = step_.replay() ? std::max(length, end) : end;
+  }
   if (auto* boundary = std::get_if<compute::boundary_output>(&*output))
     publish_boundary(*boundary);
   else if (step_.replay())
@@ -333,7 +336,9 @@ void rank_state::keep(const compute::buffer& payload) {
   const auto row_bytes = payload.size() / step_.rows();
   const std::byte* rows = payload.data();
   for (const auto& entry : step_.entries) {
-    kept_->keep(slots_.at(entry.slot).pages, entry.position, {rows, entry.count * row_bytes});
+    auto& slot = slots_.at(entry.slot);
+    kept_->keep(slot.pages, entry.position, {rows, entry.count * row_bytes});
+    slot.rows = join_rows(slot.rows, {entry.position, entry.position + entry.count});
     rows += entry.count * row_bytes;
   }
 }

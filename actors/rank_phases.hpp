@@ -32,7 +32,9 @@ enum class rank_input : std::uint8_t {
   load_succeeded,  ///< the shard is there
   load_failed,     ///< it is not
   epoch_plan,      ///< epoch_plan
-  peers_heard,     ///< every neighbour proved the token
+  peers_heard,     ///< every neighbour proved the token, and no state is on its way
+  state_manifest,  ///< state_manifest
+  state_page,      ///< state_page
   step_tokens,     ///< step_tokens
   step_rows,       ///< step_rows
   rows_again,      ///< rows_again
@@ -47,28 +49,28 @@ enum class rank_input : std::uint8_t {
   stop,            ///< node_stop
 };
 
-using rank_table = phase_table<rank_phase, 11, rank_input, 17>;
+using rank_table = phase_table<rank_phase, 11, rank_input, 19>;
 
 // clang-format off
 inline constexpr rank_table rank_phases = [] {
   using enum rank_phase;
   constexpr auto hold = verdict::hold, drop = verdict::drop, no = verdict::refuse;
   return rank_table{{{
-    //                     assignment load_ok  load_bad plan     heard  tokens    rows            again  released  partition_input  due       leave    finish pass_failed down    fence   stop
-    /* empty          */ {{loading,   no,      no,      no,      drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   empty,  stopped}},
-    /* loading        */ {{hold,      loaded,  failed,  hold,    drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   hold,   hold   }},
-    /* loaded         */ {{loading,   no,      no,      joining, drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   loaded, stopped}},
-    /* joining        */ {{no,        no,      no,      no,      ready, hold,     hold,           hold,  hold,     hold,            drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
-    /* ready          */ {{no,        no,      no,      no,      drop,  in_group, awaiting_input, ready, ready,    hold,            drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
-    /* awaiting_input */ {{no,        no,      no,      no,      drop,  hold,     hold,           hold,  hold,     in_group,        drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
-    /* in_group       */ {{no,        no,      no,      no,      drop,  hold,     hold,           hold,  hold,     hold,            in_group, leaving, drop,  fenced,     fenced, loaded, stopped}},
-    /* leaving        */ {{no,        no,      no,      no,      drop,  hold,     hold,           hold,  hold,     hold,            drop,     drop,    ready, fenced,     fenced, loaded, stopped}},
-    /* fenced         */ {{no,        no,      no,      hold,    drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  drop,       drop,   loaded, stopped}},
-    /* failed         */ {{loading,   no,      no,      no,      drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   failed, stopped}},
-    /* stopped        */ {{drop,      drop,    drop,    drop,    drop,  drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  drop,       drop,   drop,   drop   }},
+    //                     assignment load_ok  load_bad plan     heard  manifest page      tokens    rows            again  released  partition_input  due       leave    finish pass_failed down    fence   stop
+    /* empty          */ {{loading,   no,      no,      no,      drop,  drop,    drop,     drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   empty,  stopped}},
+    /* loading        */ {{hold,      loaded,  failed,  hold,    drop,  drop,    drop,     drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   hold,   hold   }},
+    /* loaded         */ {{loading,   no,      no,      joining, drop,  hold,    hold,     drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   loaded, stopped}},
+    /* joining        */ {{no,        no,      no,      no,      ready, joining, joining,  hold,     hold,           hold,  hold,     hold,            drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
+    /* ready          */ {{no,        no,      no,      no,      drop,  drop,    drop,     in_group, awaiting_input, ready, ready,    hold,            drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
+    /* awaiting_input */ {{no,        no,      no,      no,      drop,  drop,    drop,     hold,     hold,           hold,  hold,     in_group,        drop,     drop,    drop,  fenced,     fenced, loaded, stopped}},
+    /* in_group       */ {{no,        no,      no,      no,      drop,  drop,    drop,     hold,     hold,           hold,  hold,     hold,            in_group, leaving, drop,  fenced,     fenced, loaded, stopped}},
+    /* leaving        */ {{no,        no,      no,      no,      drop,  drop,    drop,     hold,     hold,           hold,  hold,     hold,            drop,     drop,    ready, fenced,     fenced, loaded, stopped}},
+    /* fenced         */ {{no,        no,      no,      hold,    drop,  drop,    drop,     drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  drop,       drop,   loaded, stopped}},
+    /* failed         */ {{loading,   no,      no,      no,      drop,  drop,    drop,     drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  no,         drop,   failed, stopped}},
+    /* stopped        */ {{drop,      drop,    drop,    drop,    drop,  drop,    drop,     drop,     drop,           drop,  drop,     drop,            drop,     drop,    drop,  drop,       drop,   drop,   drop   }},
   }},
   {"empty", "loading", "loaded", "joining", "ready", "awaiting_input", "in_group", "leaving", "fenced", "failed", "stopped"},
-  {"assignment", "load_succeeded", "load_failed", "epoch_plan", "peers_heard", "step_tokens", "step_rows", "rows_again", "slots_released",
+  {"assignment", "load_succeeded", "load_failed", "epoch_plan", "peers_heard", "state_manifest", "state_page", "step_tokens", "step_rows", "rows_again", "slots_released",
    "partition_input", "unit_due", "group_leave", "pass_finish", "pass_failed", "peer_down", "fence", "stop"}};
 }();
 // clang-format on

@@ -1,12 +1,14 @@
 #pragma once
 // What a rank knows. One door changes its phase (step); the parts of a pass are in rank_pass.cpp,
-// loading and epochs in rank.cpp.
+// loading in rank.cpp, epochs in rank_epochs.cpp, state that moves when a plan changes in
+// rank_moves.cpp.
 
 #include "actors/boundary_log.hpp"
 #include "actors/codec.hpp"
 #include "actors/group.hpp"
 #include "actors/rank.hpp"
 #include "actors/slot_rules.hpp"
+#include "actors/state_moves.hpp"
 #include "actors/tracer.hpp"
 #include "compute/partition.hpp"
 #include "config/log.hpp"
@@ -50,6 +52,8 @@ public:
   void load(const shard_assignment& what);
   void join(const epoch_plan& plan);
   void look_for_peers();
+  void take(const state_manifest& message);
+  void take(const state_page& message, const compute::buffer& bytes);
   void serve();
   void begin_with_tokens(const step_tokens& message);
   void expect_rows(const step_rows& message);
@@ -69,12 +73,16 @@ public:
   /// The next steps are to be noted, in whatever phase.
   void take(const trace_order& order);
 
+  /// Whether a peer was of the last plan only, and gave away all that it had.
+  bool has_left(transport::peer_key peer) const;
+
   rank_setup setup;
 
 private:
   struct live_slot {
     std::vector<page_id> pages;
     std::uint32_t length = 0;          ///< Positions in the state: the checkpoint of the next pass.
+    range rows;                        ///< Positions whose rows are kept (kept_).
     std::shared_ptr<slot_rules> rules; ///< Null: none; only where the rank publishes.
   };
 
@@ -84,12 +92,32 @@ private:
   void refuse(rank_input input);
   void give_up(rank_input input, const error& why);
   result<void> load_shard(const shard_assignment& what);
-  result<void> connect_neighbours(const epoch_plan& plan);
+  result<void> connect_neighbours();
+  result<void> join_group();
+  result<void> meet(rank_id other);
+  rank_actor handle_of(rank_id other) const;
+  result<void> connect(transport::peer_key key, const byte_string& address);
   rank_id neighbour(std::uint32_t stage, std::uint32_t tensor) const;
   const rank_address& address_of(rank_id rank) const;
   std::vector<rank_address> group_members() const; ///< By tensor rank, this one included.
   std::set<std::string> group_wires() const;       ///< What its reductions go over.
   void report_loaded(std::uint64_t load_us);
+
+  // rank_moves.cpp
+  void remember_state();
+  bool takes_back_state(const compute::partition_record& record, std::size_t pages);
+  std::optional<boundary_log> take_back_rows(const compute::partition_record& record,
+                                             std::size_t pages);
+  rank_id own_number(const epoch_plan& plan) const;
+  bool leaves() const; ///< Is of the last plan only.
+  result<void> begin_moves();
+  std::chrono::nanoseconds patience_for(std::size_t positions) const;
+  result<void> send_state();
+  bool state_is_here() const;
+  void settle_state();
+  void report_state();
+  void forget_moves();
+
   void attend(transport::transport& wires);
   void take_new_wires(result<transport::transport*> made);
   byte_string own_address() const;
@@ -134,6 +162,11 @@ private:
   std::optional<boundary_log> kept_; ///< Where there is a next stage, and rows are kept for it.
   std::uint64_t life_ = 0;           ///< rank_loaded::life
   shard_assignment assignment_;
+
+  std::optional<former_state> former_; ///< Of the last plan, until the next one serves.
+  std::optional<state_outbox> outbox_;
+  std::optional<clock::time_point> send_until_; ///< What the outbox holds then is not worth it.
+  std::optional<state_intake> intake_;
 
   epoch_plan plan_;
   std::vector<transport::peer_key> awaited_; ///< Neighbours that have not proved themselves yet.

@@ -28,6 +28,9 @@ std::string name_kind(std::uint8_t kind) {
   case message_kind::partition_input: return "partition_input";
   case message_kind::step_output: return "step_output";
   case message_kind::rows_again: return "rows_again";
+  case message_kind::state_manifest: return "state_manifest";
+  case message_kind::state_page: return "state_page";
+  case message_kind::state_held: return "state_held";
   }
   if (kind == static_cast<std::uint8_t>(transport::frame_kind::collective))
     return "collective";

@@ -10,11 +10,6 @@
 
 namespace troupe::actors {
 
-bool schedule::sequence::lags() const {
-  return std::any_of(
-    kept.begin(), kept.end(), [this](std::size_t upto) { return upto < committed; });
-}
-
 schedule::schedule(const schedule_limits& limits) : limits_(limits), pages_(limits.pages) {
   check(limits.max_rows >= 1 && limits.prefill_chunk >= 1, "a step has room for a row");
   check(limits.micro_batches >= 1, "at least one step is in flight");
@@ -77,7 +72,7 @@ void schedule::admit() {
     free_slots_.pop_back();
     next.slot = slot;
     next.pages = std::move(*pages);
-    next.kept.assign(limits_.stages, 0);
+    next.held.assign(limits_.stages, {});
     live_.emplace(slot, std::move(next));
     order_.push_back(slot);
     waiting_.pop_front();
@@ -124,9 +119,9 @@ void schedule::add_entry(next_step& step, flight& record, sequence& which, std::
   step.tokens.insert(step.tokens.end(),
                      which.tokens.begin() + static_cast<std::ptrdiff_t>(which.planned),
                      which.tokens.begin() + static_cast<std::ptrdiff_t>(which.planned + count));
+  record.touched.push_back({which.slot, {which.planned, which.planned + count}});
   which.planned += count;
   ++which.steps_in_flight;
-  record.touched.push_back({which.slot, which.planned});
   step.plan.entries.push_back(std::move(entry));
 }
 
@@ -166,63 +161,6 @@ void schedule::add_prompt_rows(next_step& step, flight& record) {
     const auto left = which.tokens.size() - which.planned;
     add_entry(step, record, which, std::min({left, room, limits_.prefill_chunk}));
   }
-}
-
-// -- replays --------------------------------------------------------------------------------------
-
-/// The stages that have least, as far as they are neighbours, and what they lack up to the next
-/// stage that can feed them.
-schedule::gap schedule::next_gap(const sequence& which) const {
-  const auto& kept = which.kept;
-  const auto least = std::min_element(kept.begin(), kept.end());
-  gap found;
-  found.stages.begin = static_cast<std::size_t>(least - kept.begin());
-  found.stages.end = found.stages.begin;
-  while (found.stages.end < kept.size() && kept[found.stages.end] == *least)
-    ++found.stages.end;
-  found.positions = {*least, which.committed};
-  if (!limits_.keeps_boundaries)
-    found.stages.begin = 0;
-  if (found.stages.begin > 0)
-    found.positions.end = std::min(found.positions.end, kept[found.stages.begin - 1]);
-  return found;
-}
-
-std::optional<next_step> schedule::plan_replay(epoch_id epoch) {
-  if (ordinary_in_flight() < in_flight_.size())
-    return std::nullopt; // one at a time: the next one is cut by what this one gave back
-  next_step step;
-  flight record;
-  for (const auto slot : order_) {
-    auto& which = live_.at(slot);
-    if (which.cancelled || !which.lags())
-      continue;
-    const auto lack = next_gap(which);
-    const auto room = limits_.max_rows - step.plan.rows();
-    if (room == 0 || (record.replay() && lack.stages != record.stages))
-      continue;
-    record.stages = lack.stages;
-    const auto count = std::min(lack.positions.size(), room);
-    const auto end = lack.positions.begin + count;
-    step_entry entry;
-    entry.slot = slot;
-    entry.request = which.wish.id;
-    entry.position = static_cast<std::uint32_t>(lack.positions.begin);
-    entry.count = static_cast<std::uint32_t>(count);
-    entry.pages = which.pages;
-    if (lack.stages.begin == 0)
-      step.tokens.insert(step.tokens.end(),
-                         which.tokens.begin() + static_cast<std::ptrdiff_t>(lack.positions.begin),
-                         which.tokens.begin() + static_cast<std::ptrdiff_t>(end));
-    ++which.steps_in_flight;
-    record.touched.push_back({slot, end});
-    step.plan.entries.push_back(std::move(entry));
-  }
-  if (!record.replay())
-    return std::nullopt;
-  step.plan.first_stage = static_cast<std::uint32_t>(record.stages.begin);
-  step.plan.last_stage = static_cast<std::uint32_t>(record.stages.end);
-  return number_step(std::move(step), std::move(record), epoch);
 }
 
 // -- steps ----------------------------------------------------------------------------------------
@@ -320,16 +258,20 @@ result<schedule::flight> schedule::take_flight(const step_output& output) {
   return record;
 }
 
-/// The stages of the step have its positions in their state now.
+/// The stages of the step have its positions in their state now, and all but the last one the rows.
 void schedule::advance(const flight& record) {
   const auto stages = record.replay() ? record.stages : range{0, limits_.stages};
   for (const auto& one : record.touched) {
     auto& which = live_.at(one.slot);
     --which.steps_in_flight;
     if (!record.replay())
-      which.committed = one.end;
-    for (auto stage = stages.begin; stage < stages.end; ++stage)
-      which.kept[stage] = std::max(which.kept[stage], one.end);
+      which.committed = one.positions.end;
+    for (auto stage = stages.begin; stage < stages.end; ++stage) {
+      auto& held = which.held[stage];
+      held.positions = std::max(held.positions, one.positions.end);
+      if (limits_.keeps_boundaries && stage + 1 < limits_.stages)
+        held.rows = join_rows(held.rows, one.positions);
+    }
   }
 }
 
@@ -385,56 +327,6 @@ std::vector<slot_id> schedule::take_idle_releases() {
   if (step_due || !waiting_.empty())
     return {};
   return std::exchange(released_, {});
-}
-
-void schedule::interrupt() {
-  in_flight_.clear();
-  std::vector<slot_id> ended;
-  for (auto& [slot, which] : live_) {
-    which.planned = which.committed;
-    which.output_in_flight = false;
-    which.steps_in_flight = 0;
-    which.introduced = false;
-    if (which.cancelled)
-      ended.push_back(slot);
-  }
-  for (const auto slot : ended)
-    release(slot);
-  released_.clear(); // a slot that comes again brings its pages
-}
-
-void schedule::lose(std::size_t stage) {
-  check(in_flight_.empty(), "state is lost between epochs");
-  check(stage < limits_.stages, "the stage is one of the plan");
-  for (auto& [slot, which] : live_)
-    which.kept[stage] = 0;
-}
-
-std::vector<request_id>
-schedule::reform(std::size_t stages, std::size_t pages, std::size_t micro_batches) {
-  check(in_flight_.empty(), "a plan changes between epochs");
-  const auto live = order_;
-  for (auto slot = live.rbegin(); slot != live.rend(); ++slot) {
-    auto& which = live_.at(*slot);
-    sequence again;
-    again.wish = which.wish;
-    again.tokens = which.tokens;
-    release(*slot);
-    waiting_.push_front(std::move(again));
-  }
-  released_.clear();
-  limits_.stages = stages;
-  limits_.pages = pages;
-  limits_.micro_batches = micro_batches;
-  pages_ = page_pool{pages};
-  std::vector<request_id> hopeless;
-  std::erase_if(waiting_, [&](const sequence& one) {
-    const bool fits = pages_for(one.wish.prompt.size() + one.wish.max_tokens) <= pages;
-    if (!fits)
-      hopeless.push_back(one.wish.id);
-    return !fits;
-  });
-  return hopeless;
 }
 
 std::vector<request_id> schedule::clear() {

@@ -38,6 +38,18 @@ struct schedule_limits {
   bool keeps_boundaries = true; ///< Stages keep the rows that they sent; else replays begin at 0.
 };
 
+/// What one stage holds of one sequence.
+struct stage_holding {
+  std::size_t positions = 0; ///< In its state: so many, from the first one on.
+  range rows;                ///< Positions whose rows it keeps for the next stage.
+};
+
+/// What is kept once more rows were: one stretch, the last one that is whole.
+range join_rows(const range& kept, const range& more);
+
+/// By slot and stage. A slot that is missing is held by nobody.
+using held_slots = std::map<slot_id, std::vector<stage_holding>>;
+
 /// A request as the schedule sees it.
 struct sequence_wish {
   request_id id{};
@@ -103,10 +115,12 @@ public:
   /// The ranks of `stage` hold nothing of any live sequence.
   void lose(std::size_t stage);
 
-  /// Another plan with so many stages and pages: every live sequence waits, before all others, and
-  /// computes its tokens again, prompt and answer so far. Returns the requests that can never fit
-  /// any more; they are withdrawn.
-  std::vector<request_id> reform(std::size_t stages, std::size_t pages, std::size_t micro_batches);
+  /// Another plan with so many stages and pages, whose stages hold this of the live sequences. They
+  /// go on where they are once the stages that lack something have it. Those that nobody holds, or
+  /// whose pages there are no more, wait before all others and compute their tokens again, prompt
+  /// and answer so far. Returns the requests that can never fit any more; they are withdrawn.
+  std::vector<request_id>
+  reform(std::size_t stages, std::size_t pages, std::size_t micro_batches, const held_slots& held);
 
   /// Every request, waiting or running, withdrawn at once, in order of arrival (a fault). The
   /// schedule is as new afterwards.
@@ -127,11 +141,10 @@ public:
 private:
   struct sequence {
     sequence_wish wish;
-    std::vector<token_id> tokens; ///< Prompt and committed answer.
-    std::size_t planned = 0;      ///< Positions given to steps so far.
-    std::size_t committed = 0;    ///< Positions whose step has ended on every stage.
-    /// By stage: positions that are in its state, `committed` at most. A stage with fewer lags.
-    std::vector<std::size_t> kept;
+    std::vector<token_id> tokens;    ///< Prompt and committed answer.
+    std::size_t planned = 0;         ///< Positions given to steps so far.
+    std::size_t committed = 0;       ///< Positions whose step has ended on every stage.
+    std::vector<stage_holding> held; ///< By stage. One with less than `committed` lags.
     bool output_in_flight = false;
     std::size_t steps_in_flight = 0;
     bool cancelled = false;
@@ -144,10 +157,10 @@ private:
     bool lags() const;
   };
 
-  /// What a sequence has in a step: its positions up to `end`.
+  /// What a sequence has in a step.
   struct part {
     slot_id slot{};
-    std::size_t end = 0;
+    range positions;
   };
 
   struct flight {
@@ -172,6 +185,7 @@ private:
   next_step number_step(next_step step, flight record, epoch_id epoch);
   result<flight> take_flight(const step_output& output);
   void advance(const flight& record);
+  bool hold_on(sequence& which, const held_slots& held) const;
   std::size_t ordinary_in_flight() const;
   std::uint32_t free_micro_batch() const;
   void add_decode_rows(next_step& step, flight& record);

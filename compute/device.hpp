@@ -13,6 +13,7 @@
 #include "compute/batch.hpp"
 #include "compute/buffer.hpp"
 #include "config/dtype.hpp"
+#include "config/topology.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -64,6 +65,17 @@ public:
   static std::size_t page_bytes(const kv_shape& shape) noexcept {
     return shape.layers * shape.kv_heads * shape.head_dim * kv_page_tokens * 2 * sizeof(float);
   }
+
+  /// Bytes of one page on so many layers.
+  std::size_t page_bytes(std::size_t layers) const noexcept {
+    return layers * page_bytes(shape()) / shape().layers;
+  }
+
+  /// Copies one page of some layers (local ordinals) out of the cache, or into it: page_bytes of
+  /// these layers, one after the other, as the device keeps them. They are good for any cache of
+  /// the same heads on a device of the same kind.
+  virtual void read_page(page_id page, const range& layers, std::span<std::byte> out) const = 0;
+  virtual void write_page(page_id page, const range& layers, std::span<const std::byte> from) = 0;
 };
 
 /// Rotary embedding, resolved by the architecture: frequencies per pair and a magnitude.

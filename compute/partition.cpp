@@ -50,10 +50,13 @@ public:
 
   std::unique_ptr<partition_body> body;
   load_report loaded;
+  held_weights held;
 
   const partition_record& record() const override { return record_; }
 
   const load_report& report() const override { return loaded; }
+
+  const held_weights& weights() const override { return held; }
 
   void use_group(collective& group) override {
     check(phase_ == pass_phase::idle, "a group is replaced between passes");
@@ -226,7 +229,8 @@ result<std::unique_ptr<partition>> partition::load(std::shared_ptr<const model> 
                                                    dtype hold,
                                                    device& where,
                                                    collective& group,
-                                                   const load_progress& progress) {
+                                                   const load_progress& progress,
+                                                   held_weights held) {
   auto shard = source->describe(record, hold);
   if (!shard)
     return shard.error();
@@ -241,7 +245,8 @@ result<std::unique_ptr<partition>> partition::load(std::shared_ptr<const model> 
   auto expected = plan_state(source->design(), record, *shard);
   if (!expected)
     return expected.error();
-  shard_loader loader(*source, *shard, hold, where, progress);
+  held.keep_only(*shard);
+  shard_loader loader(*source, *shard, hold, where, progress, std::move(held));
   auto body = source->design().load(record, loader, where);
   if (!body)
     return body.error();
@@ -249,6 +254,7 @@ result<std::unique_ptr<partition>> partition::load(std::shared_ptr<const model> 
     std::move(source), record, where, group, *std::move(expected));
   made->body = *std::move(body);
   made->loaded = loader.report();
+  made->held = loader.take_weights();
   return std::unique_ptr<partition>(std::move(made));
 }
 

@@ -12,6 +12,7 @@
 #include "compute/device.hpp"
 #include "compute/model.hpp"
 #include "compute/state_layout.hpp"
+#include "compute/weights/held_weights.hpp"
 
 #include <functional>
 #include <memory>
@@ -55,17 +56,9 @@ using partition_output = std::variant<final_output, boundary_output>;
 /// Progress of a load, for people: bytes of the partition that are packed, and of how many.
 using load_progress = std::function<void(std::size_t done_bytes, std::size_t total_bytes)>;
 
-/// Digest of the bytes of one owned part of a tensor, as loaded (equal for ranks that own the same
-/// part: the start-up handshake compares them).
-struct loaded_digest {
-  std::string tensor;
-  range rows;
-  range columns;
-  digest128 digest;
-};
-
 struct load_report {
-  std::size_t bytes_read = 0; ///< Weight bytes read from disk: those that the rank owns, no more.
+  std::size_t bytes_read = 0; ///< Weight bytes read from disk: those that the rank owns, no more,
+                              ///< and did not hold already.
   std::size_t bytes_held = 0;
   std::vector<loaded_digest> digests;
 };
@@ -74,17 +67,23 @@ class partition {
 public:
   /// Loads what `record` owns onto the device. `group` is the rank's tensor-parallel group, of size
   /// record.tensor_size; it and the device outlive the partition. Calls back from this thread.
+  /// `held`: weights of a former partition of this model on this device; what the record owns of
+  /// them is taken over, the rest is let go before anything is loaded.
   static result<std::unique_ptr<partition>> load(std::shared_ptr<const model> source,
                                                  const partition_record& record,
                                                  dtype hold,
                                                  device& where,
                                                  collective& group,
-                                                 const load_progress& progress);
+                                                 const load_progress& progress,
+                                                 held_weights held = {});
 
   virtual ~partition() = default;
 
   virtual const partition_record& record() const = 0;
   virtual const load_report& report() const = 0;
+
+  /// For load() of the partition that follows.
+  virtual const held_weights& weights() const = 0;
 
   /// The group may be replaced between passes, when an epoch brings a new one (same size).
   virtual void use_group(collective& group) = 0;

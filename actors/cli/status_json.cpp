@@ -42,6 +42,7 @@ ordered_json rank_json(const actors::rank_status& rank) {
     {"stale_frames", gauge.stale_frames},
     {"rows_replayed", gauge.rows_replayed},
     {"rows_resent", gauge.rows_resent},
+    {"state_bytes_sent", gauge.state_bytes_sent},
     {"boundary_frames", gauge.boundary_frames},
     {"boundary_bytes", gauge.boundary_bytes},
     {"refused_frames", gauge.refused_frames},

@@ -188,6 +188,20 @@ typename Inspector::result_type inspect(Inspector& f, rank_address& x) {
            x.life);
 }
 
+/// Layers whose attention state goes from the rank that held them under the last plan to the one
+/// that holds them now.
+struct state_move {
+  rank_id from{};
+  rank_id to{};
+  std::uint64_t first_unit = 0;
+  std::uint64_t last_unit = 0; ///< One past the last.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, state_move& x) {
+  return f(caf::meta::type_name("state_move"), x.from, x.to, x.first_unit, x.last_unit);
+}
+
 /// director -> nodes -> ranks, and from the head's node to the conductor: one plan over one set of
 /// ranks begins.
 struct epoch_plan {
@@ -198,6 +212,11 @@ struct epoch_plan {
   std::vector<rank_address> ranks; ///< All ranks, ascending.
   byte_string conductor;           ///< Its transport's address.
   std::uint64_t pages = 0;         ///< Pages of attention state on every rank.
+  /// 1 where ranks hold other layers than in the last epoch that served: they move what they held,
+  /// and tell the conductor what they hold then.
+  std::uint8_t restaged = 0;
+  std::vector<state_move> moves;
+  std::vector<rank_address> leavers; ///< Ranks of the last plan alone, numbered on; for `moves`.
 };
 
 template <class Inspector>
@@ -209,7 +228,10 @@ typename Inspector::result_type inspect(Inspector& f, epoch_plan& x) {
            x.tensor_size,
            x.ranks,
            x.conductor,
-           x.pages);
+           x.pages,
+           x.restaged,
+           x.moves,
+           x.leavers);
 }
 
 /// rank -> node -> director: every neighbour of the epoch proved the token to me and I to them.
@@ -278,12 +300,13 @@ struct rank_gauge {
   std::uint64_t frames_received = 0;
   std::uint64_t tensor_copies = 0;
   std::uint64_t stale_frames = 0;
-  std::uint64_t boundary_frames = 0; ///< Partition inputs sent to the next stage.
-  std::uint64_t boundary_bytes = 0;  ///< Their payload and header bytes.
-  std::uint64_t rows_replayed = 0;   ///< Rows computed again, to rebuild state that was lost.
-  std::uint64_t rows_resent = 0;     ///< Rows sent again to a next stage that lost its state.
-  std::uint64_t refused_frames = 0;  ///< Malformed, damaged, repeated, or of nobody we know.
-  std::uint64_t faults = 0;          ///< That happened on purpose (config/fault.hpp).
+  std::uint64_t boundary_frames = 0;  ///< Partition inputs sent to the next stage.
+  std::uint64_t boundary_bytes = 0;   ///< Their payload and header bytes.
+  std::uint64_t rows_replayed = 0;    ///< Rows computed again, to rebuild state that was lost.
+  std::uint64_t rows_resent = 0;      ///< Rows sent again to a next stage that lost its state.
+  std::uint64_t state_bytes_sent = 0; ///< Attention state that went to other ranks with its layers.
+  std::uint64_t refused_frames = 0;   ///< Malformed, damaged, repeated, or of nobody we know.
+  std::uint64_t faults = 0;           ///< That happened on purpose (config/fault.hpp).
 };
 
 template <class Inspector>
@@ -317,6 +340,7 @@ typename Inspector::result_type inspect(Inspector& f, rank_gauge& x) {
            x.boundary_bytes,
            x.rows_replayed,
            x.rows_resent,
+           x.state_bytes_sent,
            x.refused_frames,
            x.faults);
 }

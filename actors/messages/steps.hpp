@@ -233,4 +233,67 @@ typename Inspector::result_type inspect(Inspector& f, step_output& x) {
   return f(caf::meta::type_name("step_output"), x.epoch, x.step, x.choices);
 }
 
+/// A sequence whose state moves.
+struct moved_slot {
+  slot_id slot{};
+  std::vector<page_id> pages;
+  std::uint32_t length = 0; ///< Positions in the state.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, moved_slot& x) {
+  return f(caf::meta::type_name("moved_slot"), x.slot, x.pages, x.length);
+}
+
+/// rank that held layers -> rank that holds them now: what follows, page by page.
+struct state_manifest {
+  epoch_id epoch{};
+  std::uint32_t first_unit = 0;
+  std::uint32_t last_unit = 0; ///< One past the last.
+  std::vector<moved_slot> slots;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, state_manifest& x) {
+  return f(caf::meta::type_name("state_manifest"), x.epoch, x.first_unit, x.last_unit, x.slots);
+}
+
+/// One page of these layers. The bytes travel beside it by reference, as the device keeps them.
+struct state_page {
+  epoch_id epoch{};
+  page_id page{};
+  std::uint32_t first_unit = 0;
+  std::uint32_t last_unit = 0; ///< One past the last.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, state_page& x) {
+  return f(caf::meta::type_name("state_page"), x.epoch, x.page, x.first_unit, x.last_unit);
+}
+
+/// What a rank holds of one sequence.
+struct held_slot {
+  slot_id slot{};
+  std::uint32_t length = 0;     ///< Positions in the state.
+  std::uint32_t rows_begin = 0; ///< Positions whose rows it keeps for the next stage ...
+  std::uint32_t rows_end = 0;   ///< ... up to here.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, held_slot& x) {
+  return f(caf::meta::type_name("held_slot"), x.slot, x.length, x.rows_begin, x.rows_end);
+}
+
+/// rank -> conductor, before it serves under a plan with other stages: the state that it has.
+struct state_held {
+  epoch_id epoch{};
+  rank_id rank{};
+  std::vector<held_slot> slots;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, state_held& x) {
+  return f(caf::meta::type_name("state_held"), x.epoch, x.rank, x.slots);
+}
+
 } // namespace troupe::actors

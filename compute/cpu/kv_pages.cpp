@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace troupe::compute::cpu {
 
@@ -34,6 +35,20 @@ void store_head(kv_pages& cache,
 }
 
 } // namespace
+
+void kv_pages::read_page(page_id page, const range& layers, std::span<std::byte> out) const {
+  const auto bytes = page_bytes(std::size_t{1});
+  check(out.size() == layers.size() * bytes, "attention state: a page of each of these layers");
+  for (auto layer = layers.begin; layer < layers.end; ++layer)
+    std::memcpy(out.data() + (layer - layers.begin) * bytes, keys(layer, page, 0), bytes);
+}
+
+void kv_pages::write_page(page_id page, const range& layers, std::span<const std::byte> from) {
+  const auto bytes = page_bytes(std::size_t{1});
+  check(from.size() == layers.size() * bytes, "attention state: a page of each of these layers");
+  for (auto layer = layers.begin; layer < layers.end; ++layer)
+    std::memcpy(keys(layer, page, 0), from.data() + (layer - layers.begin) * bytes, bytes);
+}
 
 result<std::unique_ptr<kv_pages>> make_kv_pages(const kv_shape& shape) {
   const auto page = kv_cache::page_bytes(shape);

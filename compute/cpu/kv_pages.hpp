@@ -17,6 +17,9 @@ public:
 
   std::size_t bytes() const noexcept override { return page_bytes(shape_) * shape_.pages; }
 
+  void read_page(page_id page, const range& layers, std::span<std::byte> out) const override;
+  void write_page(page_id page, const range& layers, std::span<const std::byte> from) override;
+
   float* keys(std::size_t layer, page_id page, std::size_t head) const {
     check(layer < shape_.layers, "attention state: the layer is one of this rank");
     check(number(page) < shape_.pages, "attention state: the page lies in the cache");

@@ -14,7 +14,7 @@
 namespace troupe::compute {
 
 struct linear {
-  std::unique_ptr<matrix> weight;
+  std::shared_ptr<const matrix> weight;
   device_vector bias; ///< A value for each row of the weight, or empty.
 
   /// Loads "<path>.weight" and, with `bias`, "<path>.bias" of each path, rows one after the other.

@@ -4,6 +4,7 @@
 #include "compute/device.hpp"
 #include "compute/model.hpp"
 #include "compute/partition.hpp"
+#include "compute/weights/held_weights.hpp"
 #include "compute/weights/shard_reader.hpp"
 #include "config/result.hpp"
 
@@ -32,6 +33,7 @@ private:
 };
 
 /// Used by one thread while a partition loads. Every tensor of the description can be taken once.
+/// What is held already is handed out as it is and not read again.
 class shard_loader {
 public:
   /// All of them outlive the loader.
@@ -39,16 +41,17 @@ public:
                const shard_description& shard,
                dtype hold,
                device& where,
-               const load_progress& progress);
+               const load_progress& progress,
+               held_weights held = {});
 
   /// What the shard owns of the tensor called `name`; check() when it owns nothing of it.
   const owned_tensor& describe(std::string_view name) const;
 
   /// For matmul: one matrix with the rows of all of them, one after the other. The sources' memory
   /// is given back.
-  result<std::unique_ptr<matrix>> packed(std::span<const std::string> names);
+  result<std::shared_ptr<const matrix>> packed(std::span<const std::string> names);
 
-  result<std::unique_ptr<matrix>> packed(std::string_view name) {
+  result<std::shared_ptr<const matrix>> packed(std::string_view name) {
     return packed(std::vector{std::string(name)});
   }
 
@@ -62,7 +65,7 @@ public:
   result<tied_matrix> tied(std::string_view name);
 
   /// For lookups only; stays where it is stored.
-  result<std::unique_ptr<matrix>> table(std::string_view name);
+  result<std::shared_ptr<const matrix>> table(std::string_view name);
 
   /// Vectors one after the other, converted to f32.
   result<device_vector> vector(std::span<const std::string> names);
@@ -74,9 +77,20 @@ public:
   /// What has been read so far.
   load_report report() const;
 
+  /// All that was handed out; at the end, once.
+  held_weights take_weights() { return std::move(given_); }
+
 private:
-  result<shard_reader::part> take(const owned_tensor& owned);
-  void finish(const owned_tensor& owned);
+  using parts = std::vector<const owned_tensor*>;
+
+  parts describe_all(std::span<const std::string> names) const;
+
+  /// A weight that is held already, or else the one that `load` makes of its parts, whose digests
+  /// it adds.
+  template <class Load>
+  result<held_weight> give(std::string_view holding, const parts& of, Load load);
+
+  result<weight_source> read(const owned_tensor& owned, held_weight& into);
 
   const shard_description& shard_;
   dtype hold_;
@@ -85,8 +99,9 @@ private:
   shard_reader reader_;
   std::unordered_map<std::string_view, const owned_tensor*> by_name_;
   std::size_t done_bytes_ = 0;
-  std::size_t held_bytes_ = 0;
-  std::vector<loaded_digest> digests_;
+  load_report report_;
+  held_weights held_;
+  held_weights given_;
 };
 
 } // namespace troupe::compute

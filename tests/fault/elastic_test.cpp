@@ -64,6 +64,15 @@ BOOST_AUTO_TEST_CASE(a_cluster_grows_from_one_to_four_ranks_and_back_without_los
     nodes.start(next);
     BOOST_REQUIRE(nodes.serves_with(next + 1, 20s));
   }
+  // The state went with the layers: nothing was computed twice but what was in flight.
+  const auto moved_well = [&] {
+    const auto gauges = nodes.gauges();
+    for (const auto& gauge : gauges)
+      BOOST_TEST(gauge.at("rows_replayed") == 0u);
+    return gauges;
+  };
+  const auto sent_while_growing = moved_well().at(0).at("state_bytes_sent");
+  BOOST_TEST(sent_while_growing > 0u);
   for (std::size_t last = 3; last > 0; --last) {
     const auto drained = four.run({"drain", "FILE", "--node", "n" + std::to_string(last)}, 30);
     BOOST_TEST(drained.code == 0, drained.all());
@@ -71,6 +80,7 @@ BOOST_AUTO_TEST_CASE(a_cluster_grows_from_one_to_four_ranks_and_back_without_los
     BOOST_TEST((ended && ended->exited && ended->code == 0));
     BOOST_TEST(nodes.serves_with(last, 5s));
   }
+  BOOST_TEST(moved_well().at(0).at("state_bytes_sent") == sent_while_growing); // it only got some
   requests.compare(expected);
   rate.write(std::filesystem::path{TROUPE_BINARY_DIR}
              / "growing.svg"); // docs/growing.svg is one run's

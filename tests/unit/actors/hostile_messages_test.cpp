@@ -60,12 +60,19 @@ std::vector<transport::frame> recorded_frames() {
   output.choices.resize(3);
   const partition_input boundary{epoch_id{3}, step_id{17}, 2, 8, 0, 99};
   const slots_released released{epoch_id{3}, {slot_id{1}, slot_id{2}}};
+  const state_manifest manifest{epoch_id{3}, 2, 4, {{slot_id{1}, {page_id{7}, page_id{2}}, 40}}};
+  const state_page page{epoch_id{3}, page_id{7}, 2, 4};
+  const state_held held{epoch_id{3}, rank_id{1}, {{slot_id{1}, 40, 3, 40}}};
   std::vector<transport::frame> frames;
   for (const auto& message : {caf::make_message(step_tokens{some_plan(), {1, 2, 3, 4, 5, 6}}),
                               caf::make_message(step_rows{some_plan()}),
                               caf::make_message(released),
                               caf::make_message(boundary, *tensor),
-                              caf::make_message(output)}) {
+                              caf::make_message(output),
+                              caf::make_message(rows_again{some_plan()}),
+                              caf::make_message(manifest),
+                              caf::make_message(page, *tensor),
+                              caf::make_message(held)}) {
     auto made = encode_message(system, message.content());
     BOOST_REQUIRE(made);
     frames.push_back(std::move(*made));

@@ -84,16 +84,54 @@ public:
         for (auto stage = std::max<std::size_t>(reached, step.first_stage);
              stage < (step.replay() ? step.last_stage : limits_.stages);
              ++stage)
-          for (std::size_t i = 0; i < entry.count; ++i)
+          for (std::size_t i = 0; i < entry.count; ++i) {
             cell(stage, known_.at(entry.slot), entry.position + i) = nothing;
+            row(stage, known_.at(entry.slot), entry.position + i) = nothing;
+          }
     in_flight_.clear();
     introduced_.clear();
     work_.interrupt();
     for (const auto stage : lost) {
       state_[stage].clear();
+      rows_[stage].clear();
       work_.lose(stage);
     }
     interrupted_ = true;
+  }
+
+  /// An epoch ends once all in flight has run, and another plan follows: every new stage but those
+  /// in `lost` gets what all old stages had, and nobody keeps rows of it. Returns the requests that
+  /// do not fit any more.
+  std::vector<request_id>
+  replan(std::size_t stages, std::size_t pages, const std::set<std::size_t>& lost) {
+    interrupt(limits_.stages, {});
+    auto common = state_.front();
+    for (const auto& other : state_)
+      for (auto& [page, cells] : common) {
+        const auto found = other.find(page);
+        for (std::size_t i = 0; i < cells.size(); ++i)
+          if (found == other.end() || found->second.at(i) != cells[i])
+            cells[i] = nothing;
+      }
+    state_.assign(1, common);
+    actors::held_slots told;
+    for (const auto& [slot, known] : known_) {
+      std::size_t length = 0;
+      while (length < known.tokens.size() && cell(0, known, length) == known.tokens[length])
+        ++length;
+      for (std::size_t stage = 0; stage < stages; ++stage)
+        told[slot].push_back(lost.contains(stage)
+                               ? actors::stage_holding{}
+                               : actors::stage_holding{length, {length, length}});
+    }
+    state_.assign(stages, common);
+    rows_.assign(stages, {});
+    for (const auto stage : lost)
+      state_[stage].clear();
+    rows_run_.assign(stages, 0);
+    limits_.stages = stages;
+    limits_.pages = pages;
+    return work_.reform(stages, pages, limits_.micro_batches, told);
   }
 
   std::size_t steps_in_flight() const { return in_flight_.size(); }
@@ -113,12 +151,24 @@ private:
     std::uint32_t position = 0;       ///< Where the next rows go.
   };
 
-  /// What a stage's state holds at a position: the token that was computed there.
-  std::int64_t& cell(std::size_t stage, const held& which, std::size_t position) {
+  /// By page and position in it: the token that was computed there.
+  using paged_tokens = std::map<page_id, std::vector<std::int64_t>>;
+
+  static std::int64_t& at(paged_tokens& pages, const held& which, std::size_t position) {
     using compute::kv_page_tokens;
-    auto& page = state_[stage][which.pages.at(position / kv_page_tokens)];
+    auto& page = pages[which.pages.at(position / kv_page_tokens)];
     page.resize(kv_page_tokens, nothing);
     return page[position % kv_page_tokens];
+  }
+
+  /// What a stage's state holds at a position.
+  std::int64_t& cell(std::size_t stage, const held& which, std::size_t position) {
+    return at(state_[stage], which, position);
+  }
+
+  /// And which rows it keeps for the next stage.
+  std::int64_t& row(std::size_t stage, const held& which, std::size_t position) {
+    return at(rows_[stage], which, position);
   }
 
   void free_slots(const std::vector<slot_id>& released) {
@@ -182,7 +232,7 @@ private:
     auto& known = known_.at(entry.slot);
     BOOST_TEST((entry.pages == known.pages));
     for (std::size_t i = 0; plan.first_stage > 0 && i < entry.count; ++i)
-      tokens.push_back(cell(plan.first_stage - 1, known, entry.position + i));
+      tokens.push_back(row(plan.first_stage - 1, known, entry.position + i));
     for (std::size_t i = 0; i < entry.count; ++i)
       BOOST_TEST(tokens[i] == known.tokens.at(entry.position + i), "rows that were never sent");
     for (std::size_t stage = plan.first_stage; stage < plan.last_stage; ++stage)
@@ -200,8 +250,11 @@ private:
                              << number(entry.slot));
         break;
       }
-    for (std::size_t i = 0; i < entry.count; ++i)
+    for (std::size_t i = 0; i < entry.count; ++i) {
       cell(stage, known, entry.position + i) = tokens.at(i);
+      if (limits_.keeps_boundaries && stage + 1 < limits_.stages)
+        row(stage, known, entry.position + i) = tokens.at(i);
+    }
     rows_run_[stage] += entry.count;
   }
 
@@ -219,7 +272,8 @@ private:
   actors::schedule work_;
   std::map<slot_id, held> known_;
   std::set<slot_id> introduced_; ///< In this epoch, and not released.
-  std::vector<std::map<page_id, std::vector<std::int64_t>>> state_{limits_.stages};
+  std::vector<paged_tokens> state_ = std::vector<paged_tokens>(limits_.stages);
+  std::vector<paged_tokens> rows_ = std::vector<paged_tokens>(limits_.stages);
   std::vector<std::size_t> rows_run_ = std::vector<std::size_t>(limits_.stages, 0);
   std::deque<actors::step_plan> in_flight_;
   std::uint64_t last_step_ = 0;

@@ -54,6 +54,8 @@ private:
         lose_the_epoch();
       else if (draw(0, 2) == 0)
         interrupt();
+      else if (draw(0, 2) == 0)
+        replan();
       break;
     default:
       if (draw(0, 1) == 0)
@@ -63,7 +65,19 @@ private:
     }
     BOOST_TEST(driver_.work().pages().used() <= limits_.pages);
     BOOST_TEST(driver_.work().running() <= limits_.max_sequences);
-    BOOST_TEST(driver_.work().waiting() <= limits_.max_queue);
+    // What lived under a former plan may wait again, whatever the length of the queue.
+    BOOST_TEST(driver_.work().waiting() <= limits_.max_queue + limits_.max_sequences);
+  }
+
+  void replan() {
+    limits_.stages = draw(1, 4);
+    limits_.pages = std::max(driver_.work().pages().used(), draw(1, 30));
+    std::set<std::size_t> lost;
+    for (std::size_t stage = 0; stage < limits_.stages; ++stage)
+      if (draw(0, 5) == 0)
+        lost.insert(stage);
+    for (const auto id : driver_.replan(limits_.stages, limits_.pages, lost))
+      end(number(id));
   }
 
   void submit() {

@@ -185,3 +185,58 @@ BOOST_AUTO_TEST_CASE(an_interruption_lets_go_of_what_was_cancelled_in_flight) {
   BOOST_TEST(driver.work().pages().used() == 0u);
   BOOST_TEST(!driver.plan().has_value());
 }
+
+BOOST_AUTO_TEST_CASE(a_plan_whose_state_moved_goes_on_where_it_was) {
+  schedule_driver driver(three_stages());
+  fill(driver);
+  BOOST_TEST(driver.replan(2, 128, {}).empty());
+  const auto next = driver.plan();
+  BOOST_REQUIRE(next.has_value());
+  BOOST_TEST(!next->plan.replay());
+  BOOST_TEST(next->plan.rows() == 1u); // the next token of one of them
+}
+
+BOOST_AUTO_TEST_CASE(rows_that_nobody_kept_are_computed_again_from_the_first_stage_on) {
+  schedule_driver driver(three_stages());
+  fill(driver);
+  BOOST_TEST(driver.replan(3, 128, {}).empty());
+  driver.turn(7);
+  driver.interrupt(3, {2}); // and the stage before it keeps only what came after the change
+  const auto replay = driver.plan();
+  BOOST_REQUIRE(replay.has_value());
+  BOOST_TEST(replay->plan.first_stage == 0u);
+  BOOST_TEST(replay->plan.last_stage == 3u);
+  driver.commit(7);
+  while (driver.work().running() > 0)
+    driver.turn(7);
+}
+
+BOOST_AUTO_TEST_CASE(a_stage_that_got_nothing_under_a_new_plan_is_rebuilt) {
+  schedule_driver driver(three_stages());
+  fill(driver);
+  BOOST_TEST(driver.replan(2, 128, {1}).empty());
+  const auto replay = driver.plan();
+  BOOST_REQUIRE(replay.has_value());
+  BOOST_TEST(replay->plan.replay());
+  driver.commit(7);
+  while (driver.work().running() > 0)
+    driver.turn(7);
+}
+
+BOOST_AUTO_TEST_CASE(pages_that_are_gone_make_a_sequence_wait_and_begin_again) {
+  auto limits = three_stages();
+  limits.pages = 4;
+  schedule_driver driver(limits);
+  submit(driver, wish(1, 40, 8)); // 2 pages
+  submit(driver, wish(2, 30, 9)); // 2 pages, which are gone soon
+  submit(driver, wish(3, 90, 9)); // 4 pages: waits, and never fits again
+  driver.turn(7);
+  driver.turn(7);
+  const auto hopeless = driver.replan(2, 2, {});
+  BOOST_REQUIRE(hopeless.size() == 1u);
+  BOOST_TEST(number(hopeless.front()) == 3u);
+  BOOST_TEST(driver.work().running() == 1u);
+  BOOST_TEST(driver.work().waiting() == 1u);
+  while (driver.work().running() + driver.work().waiting() > 0)
+    driver.turn(7);
+}

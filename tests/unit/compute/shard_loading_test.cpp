@@ -147,6 +147,42 @@ BOOST_AUTO_TEST_CASE(a_rank_reads_the_bytes_that_it_owns_and_no_others) {
   BOOST_TEST(read < everything * 102 / 100);
 }
 
+BOOST_AUTO_TEST_CASE(a_rank_with_other_layers_reads_only_those_that_it_did_not_hold) {
+  const tiny_model files({.layers = 4, .stored = dtype::bf16});
+  const auto source = files.open();
+  const auto where = make_cpu();
+  solo_collective solo;
+  const auto stage = [&](range units) {
+    return partition_record{
+      .units = units, .owns_input = units.begin == 0, .owns_output = units.end == 4};
+  };
+  const auto load = [&](const partition_record& record, held_weights held = {}) {
+    auto loaded = partition::load(source, record, dtype::f32, *where, solo, {}, std::move(held));
+    BOOST_REQUIRE(loaded);
+    return *std::move(loaded);
+  };
+  const auto stored = [&](range units) { return describe(*source, stage(units)).stored_bytes; };
+  auto part = load(stage({0, 4}));
+  for (const auto& [units, not_held] :
+       std::vector<std::pair<range, std::size_t>>{{{0, 2}, 0},
+                                                  {{1, 3}, stored({1, 3}) / 2},
+                                                  {{0, 3}, stored({0, 3}) - stored({1, 3})},
+                                                  {{0, 3}, 0},
+                                                  {{3, 4}, stored({3, 4})}}) {
+    auto held = part->weights();
+    part.reset();
+    part = load(stage(units), std::move(held));
+    const auto afresh = load(stage(units));
+    BOOST_TEST(part->report().bytes_read == not_held, units.begin << "-" << units.end);
+    BOOST_TEST(part->report().bytes_held == afresh->report().bytes_held);
+    BOOST_TEST(part->report().digests.size() == afresh->report().digests.size());
+    for (std::size_t i = 0; i < afresh->report().digests.size(); ++i) {
+      BOOST_TEST(part->report().digests[i].tensor == afresh->report().digests[i].tensor);
+      BOOST_TEST((part->report().digests[i].digest == afresh->report().digests[i].digest));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(digests_of_the_same_part_are_equal_and_of_other_weights_differ) {
   const tiny_model one({.layers = 2, .heads = 4, .kv_heads = 1, .seed = 1});
   const tiny_model other({.layers = 2, .heads = 4, .kv_heads = 1, .seed = 2});
