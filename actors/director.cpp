@@ -3,6 +3,7 @@
 #include "actors/director_state.hpp"
 #include "actors/faults.hpp"
 #include "actors/system.hpp"
+#include "actors/tracer.hpp"
 #include "config/log.hpp"
 
 #include <fmt/core.h>
@@ -63,6 +64,7 @@ caf::result<node_welcome> director_state::take(const node_hello& hello, const no
   self_->monitor(node);
   step(director_input::hello, [&] {
     log::info("director node '{}' joined from {}", hello.name, hello.address);
+    tell_joined(hello.name);
     std::erase_if(held_, [&](const auto& entry) { return entry.first.first == *index; });
     take_held(*index, hello);
     self_->send(node, node_assignment{}); // now it knows whom to report to
@@ -235,6 +237,7 @@ void director_state::serve() {
   for (const auto& rank : plan_.ranks)
     sources_.push_back({place_of(rank), rank.record.units, rank.where.tensor});
   reason_.clear();
+  tell_serving();
   log::info("director epoch {} serves with {} ranks", number(epoch_), plan_.ranks.size());
   consider_plan();
 }
@@ -256,7 +259,7 @@ void director_state::take(const rank_fault& fault) {
     "{} gave up while {} at step {}: {}", who, fault.phase, number(fault.step), fault.what);
   if (phase_ == director_phase::linking)
     why += fmt::format("; not linked: {}", unlinked());
-  step(director_input::epoch_lost, [&] { fence_epoch(why); });
+  step(director_input::epoch_lost, [&] { lose_epoch(why); });
 }
 
 void director_state::fence_epoch(const std::string& reason, bool node_missing) {
@@ -293,9 +296,10 @@ void director_state::node_gone(const caf::actor_addr& who, const std::string& re
   step(director_input::node_lost, [&] {
     const auto why = fmt::format("node '{}' at {} is gone: {}", node.name, node.advertise, reason);
     if (before == director_phase::linking || before == director_phase::serving)
-      fence_epoch(why, true);
+      lose_epoch(why, true);
     else if (phase_ == director_phase::gathering) {
       log::warn("director {}", why);
+      tell(why);
       self_->send(setup_.conductor->handle, fence{epoch_, why, 1});
     } else
       log::info("director node '{}' has ended", node.name);
@@ -308,7 +312,8 @@ void director_state::beat(const node_beat& what) {
   if (!self_->current_sender())
     return;
   if (members_->beat(what, clock::now())) {
-    self_->send(caf::actor_cast<node_actor>(self_->current_sender()), beat_heard{incarnation_});
+    self_->send(caf::actor_cast<node_actor>(self_->current_sender()),
+                beat_heard{incarnation_, what.sent_ns, steady_ns(clock::now())});
     return;
   }
   // It was silent for so long that the cluster went on without it, and now it speaks again.
@@ -327,7 +332,9 @@ caf::result<fault_receipt> director_state::take(const fault_order& order) {
     else
       orders_[node].push_back(order); // for when it is here
   self_->send(setup_.conductor->handle, order);
-  return fault_receipt{describe_order(settings_, *ordered)};
+  auto receipt = describe_order(settings_, *ordered);
+  tell(receipt, "asked for by `troupe inject`");
+  return fault_receipt{std::move(receipt)};
 }
 
 // -- the end --------------------------------------------------------------------------------------
@@ -388,6 +395,8 @@ director_actor::behavior_type director(director_state::self_pointer self,
     [&my](const status_query&) -> caf::result<cluster_status> { return my.status(); },
     [&my](const node_drain& m) { return my.drain(m); },
     [&my](const fault_order& m) { return my.take(m); },
+    [&my](const trace_order& m) { return my.take(m); },
+    [&my](const trace_part& m) { my.take(m); },
     [&my](const tick&) { my.look(); },
     [&my](const cluster_stop& m) { my.stop(m.reason); },
   };

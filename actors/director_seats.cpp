@@ -208,8 +208,10 @@ void director_state::consider_plan() {
 
 /// At a step border: what was in flight is done again under the new plan.
 void director_state::switch_plan() {
-  fence_epoch(fmt::format(
-    "the plan changes from {} to {} stages", plan_.sizes.pipeline, coming_->plan.sizes.pipeline));
+  const auto why = fmt::format(
+    "the plan changes from {} to {} stages", plan_.sizes.pipeline, coming_->plan.sizes.pipeline);
+  tell(why);
+  fence_epoch(why);
   plan_ = std::move(coming_->plan);
   placed_ = std::move(coming_->nodes);
   restaged_ = true;

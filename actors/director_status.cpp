@@ -64,6 +64,9 @@ cluster_status director_state::status() const {
     told.ranks.push_back(std::move(one));
   }
   told.conductor = setup_.board->read();
+  told.epochs_lost = epochs_lost_;
+  told.recoveries = recoveries_;
+  told.events.assign(events_.begin(), events_.end());
   return told;
 }
 

@@ -55,15 +55,14 @@ void director_state::watch(clock::time_point now) {
                         number(stuck->gauge.step)));
     else if (const auto stalled = members_->stalled(now, bound))
       step(director_input::epoch_lost, [&] {
-        fence_epoch(
-          fmt::format("no rank has made progress for {} ms (deadlines.progress_ms); {} is "
-                      "{} at step {}",
-                      bound.count(),
-                      name_rank(stalled->gauge.rank),
-                      stalled->gauge.in_collective != 0
-                        ? "waiting for its tensor group"
-                        : rank_phases.name(static_cast<rank_phase>(stalled->gauge.phase)),
-                      number(stalled->gauge.step)));
+        lose_epoch(fmt::format("no rank has made progress for {} ms (deadlines.progress_ms); {} is "
+                               "{} at step {}",
+                               bound.count(),
+                               name_rank(stalled->gauge.rank),
+                               stalled->gauge.in_collective != 0
+                                 ? "waiting for its tensor group"
+                                 : rank_phases.name(static_cast<rank_phase>(stalled->gauge.phase)),
+                               number(stalled->gauge.step)));
       });
     else if (is_output_lost(now, bound))
       step(director_input::epoch_lost, [&] {
@@ -97,6 +96,7 @@ void director_state::look() {
   const auto now = clock::now();
   watch(now);
   look_at_deadlines(now);
+  look_at_trace(now);
   if (phase_ != director_phase::stopped)
     self_->delayed_send(director_actor{self_}, tick_interval, tick{});
 }
@@ -129,7 +129,7 @@ void director_state::look_at_deadlines(clock::time_point now) {
   case director_phase::linking:
     // State that moves takes as long as it takes: ranks look at its progress themselves.
     if (in_phase > milliseconds{2 * deadlines.connect_ms + (restaged_ ? deadlines.load_ms : 0)})
-      step(director_input::late, [&] { fence_epoch("ranks did not meet in time: " + unlinked()); });
+      step(director_input::late, [&] { lose_epoch("ranks did not meet in time: " + unlinked()); });
     break;
   case director_phase::failed:
   case director_phase::stopping: {

@@ -10,6 +10,7 @@
 #include "actors/messages/faults.hpp"
 #include "actors/messages/local.hpp"
 #include "actors/messages/membership.hpp"
+#include "actors/messages/observing.hpp"
 #include "actors/messages/steps.hpp"
 #include "compute/buffer.hpp"
 
@@ -33,6 +34,7 @@ using rank_actor =
                    reacts_to<peer_down>,                        // a neighbour is gone
                    reacts_to<fence>,                            // the epoch is over
                    reacts_to<fault_order>,                      // something is to go wrong
+                   reacts_to<trace_order>,                      // note the next steps
                    reacts_to<node_stop>>;                       // the process ends
 
 /// Plans steps, keeps every live request, publishes tokens. Lives on its own reactor.
@@ -47,6 +49,7 @@ using conductor_actor = caf::typed_actor<
   reacts_to<peer_down>,   // a rank's wires are gone
   reacts_to<fence>,       // the epoch is over
   reacts_to<fault_order>, // something is to go wrong
+  reacts_to<trace_order>, // note the next steps
   reacts_to<tick>,        // deadlines
   reacts_to<node_stop>>;  // drain and end
 
@@ -62,6 +65,8 @@ using node_actor = caf::typed_actor<reacts_to<node_assignment>, // director: hos
                                     reacts_to<rank_joined>,  // rank: connected
                                     reacts_to<rank_fault>,   // rank: cannot go on
                                     reacts_to<fault_order>,  // director: for ranks
+                                    reacts_to<trace_order>,  // director: likewise
+                                    reacts_to<trace_part>,   // rank: for the director
                                     reacts_to<tick>,         // beat
                                     reacts_to<node_stop>>;   // end in good order
 
@@ -77,6 +82,8 @@ using director_actor =
                    caf::replies_to<status_query>::with<cluster_status>, // for people
                    reacts_to<node_drain>,                               // go on without it
                    caf::replies_to<fault_order>::with<fault_receipt>,   // for tests
+                   caf::replies_to<trace_order>::with<trace_report>,    // for people
+                   reacts_to<trace_part>,                               // a share of it
                    reacts_to<tick>,                                     // deadlines
                    reacts_to<cluster_stop>>;                            // end in good order
 
@@ -90,6 +97,7 @@ using gateway_actor =
                    caf::replies_to<status_query>::with<cluster_status>,
                    reacts_to<node_drain>,
                    caf::replies_to<fault_order>::with<fault_receipt>,
+                   caf::replies_to<trace_order>::with<trace_report>,
                    reacts_to<cluster_stop>>;
 
 /// Whoever asked for text.
@@ -140,6 +148,9 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::stream_attach))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::fault_order))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::fault_receipt))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::trace_order))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::trace_part))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::trace_report))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_manifest))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_page))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_held))

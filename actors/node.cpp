@@ -214,8 +214,10 @@ result<void> node_process::start_head() {
   log::info("head listens on {}", name_endpoint(settings_.nodes[index_].bind, port_));
   control_point told{port_, settings_.cluster.name, options_.name};
   if (settings_.serve.enabled) {
+    auto picture = options_.draw_plan ? options_.draw_plan() : std::string{};
     auto server = serve::server::start(
-      control_->system(), {&settings_, gateway_, words_, words_folder_, plan_.context});
+      control_->system(),
+      {&settings_, gateway_, words_, words_folder_, plan_.context, std::move(picture)});
     if (!server)
       return server.error();
     server_ = std::move(*server);

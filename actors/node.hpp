@@ -6,6 +6,7 @@
 #include "config/settings.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,8 @@ struct node_options {
   cluster_settings settings;
   std::string name;                 ///< Of a [[node]] in the settings.
   std::filesystem::path run_folder; ///< Where the head writes its control port (run_folder.hpp).
+  /// The plan as a picture, for the page of the head; empty text: there is none. May be null.
+  std::function<std::string()> draw_plan = {};
   std::optional<guest_terms> guest = {};
 };
 

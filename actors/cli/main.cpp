@@ -12,6 +12,7 @@
 #include "actors/cli/node.hpp"
 #include "actors/cli/plan.hpp"
 #include "actors/cli/status.hpp"
+#include "actors/cli/trace.hpp"
 #include "actors/cli/up.hpp"
 #include "actors/cli/version.hpp"
 #include "transport/ucx/ucx_transport.hpp"
@@ -242,6 +243,32 @@ void add_inject(CLI::App& app, action& chosen) {
   command->callback([=, &chosen] { chosen = [=] { return run_inject_command(*options); }; });
 }
 
+void add_trace(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<trace_options>();
+  auto* command = add_command(
+    app,
+    "trace",
+    "Write what every rank does in the next steps, for https://ui.perfetto.dev",
+    "  troupe trace --steps 50                          the demo, started for this command\n"
+    "  troupe trace cluster.toml --steps 200 --out cluster.json\n"
+    "  troupe trace cluster.toml --requests 8           with work of its own beside others'\n");
+  add_cluster(command, options->cluster);
+  command->add_option("--steps", options->steps, "So many steps of every rank")
+    ->check(CLI::Range(1, 5000))
+    ->capture_default_str();
+  command->add_option("-o,--out", options->out, "Into this file; - for standard output")
+    ->capture_default_str();
+  command->add_option(
+    "--requests",
+    options->requests,
+    "Ask for so many answers meanwhile; an idle cluster is asked for two a stage otherwise");
+  command->add_option("--wait", options->wait_s, "Seconds to wait for so many steps")
+    ->check(CLI::Range(1, 3600))
+    ->capture_default_str();
+  command->add_flag("-q,--quiet", options->quiet, "Only errors");
+  command->callback([=, &chosen] { chosen = [=] { return run_trace_command(*options); }; });
+}
+
 void add_plan(CLI::App& app, action& chosen) {
   auto options = std::make_shared<plan_options>();
   auto* command =
@@ -367,6 +394,7 @@ int run(int argc, char** argv) {
   add_drain(app, chosen);
   add_stop(app, chosen);
   add_inject(app, chosen);
+  add_trace(app, chosen);
   add_doctor(app, chosen);
   add_bench(app, chosen);
   add_model(app, chosen);
