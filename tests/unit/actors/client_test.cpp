@@ -122,6 +122,7 @@ gateway_actor::behavior_type puppet_gateway(puppet self, caf::strong_actor_ptr* 
     },
     [](node_drain&) {},
     [](fault_order& order) { return fault_receipt{order.what + " at " + order.where}; },
+    [](trace_order&) { return trace_report{}; },
     [](cluster_stop&) { ::raise(SIGTERM); },
   };
 }

@@ -51,6 +51,7 @@ gateway_actor::behavior_type quiet_gateway(gateway_actor::pointer) {
     },
     [](node_drain&) {},
     [](fault_order&) { return fault_receipt{}; },
+    [](trace_order&) { return trace_report{}; },
     [](cluster_stop&) {},
   };
 }
