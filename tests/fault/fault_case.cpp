@@ -54,14 +54,6 @@ const std::vector<std::string>& case_requests() {
   return lines;
 }
 
-bool stands_still(pid_t process) {
-  std::ifstream in{fmt::format("/proc/{}/stat", process)};
-  std::string words;
-  std::getline(in, words);
-  const auto behind_name = words.rfind(')');
-  return behind_name != std::string::npos && words.substr(behind_name, 3) == ") T";
-}
-
 using wall_clock = std::chrono::system_clock;
 
 wall_clock::time_point to_system(test_clock::time_point when) {
@@ -271,7 +263,7 @@ void fault_rig::repair(const fault_case& one, const std::function<bool()>& done)
       return;
     if (now && one.what == "stop")
       for (std::size_t node = 1; node < nodes_.size(); ++node)
-        if (now->lost(fmt::format("n{}", node)) && stands_still(nodes_.pid(node)))
+        if (now->lost(fmt::format("n{}", node)) && nodes_.stands_still(node))
           nodes_.replace(node);
     if (now && one.what == "cut" && !mended && now->phase == "gathering" && has_happened()) {
       nodes_.signal(shape_.victim, SIGKILL);
@@ -288,19 +280,15 @@ bool fault_rig::has_happened() const {
   return read_books(where_.folder().path()).lines > booked_;
 }
 
-/// Lets it go wrong. In a recovery: once the cluster knows that the victim was killed, and before
-/// there is another one.
-void fault_rig::harm(const fault_case& one, const live_requests& requests) {
-  if (one.when == fault_at::recovery) {
-    const auto until = test_clock::now() + 10s;
-    while (requests.pieces() < 30 && test_clock::now() < until)
-      std::this_thread::sleep_for(between_looks);
-    nodes_.signal(shape_.victim, SIGKILL);
-    const std::string name = fmt::format("n{}", shape_.victim);
-    BOOST_REQUIRE(watch_.look_until([&](const sight& now) { return now.lost(name); }, 5s));
-  }
-  const auto receipt = watch_.inject(settings_for(shape_, one));
-  BOOST_REQUIRE_MESSAGE(receipt, (receipt ? std::string{} : receipt.error().what));
+/// Kills the victim while it is at work; returns when the cluster knows, and before there is
+/// another one.
+void fault_rig::lose_victim(const live_requests& requests) {
+  const auto until = test_clock::now() + 10s;
+  while (requests.pieces() < 30 && test_clock::now() < until)
+    std::this_thread::sleep_for(between_looks);
+  nodes_.signal(shape_.victim, SIGKILL);
+  const auto name = fmt::format("n{}", shape_.victim);
+  BOOST_REQUIRE(watch_.look_until([&](const sight& now) { return now.lost(name); }, 5s));
 }
 
 case_result fault_rig::run(const fault_case& one) {
@@ -309,15 +297,14 @@ case_result fault_rig::run(const fault_case& one) {
   booked_ = read_books(where_.folder().path()).lines;
   const auto rows_before = replayed();
   std::optional<live_requests> requests;
-  if (one.when == fault_at::recovery)
+  if (one.when == fault_at::recovery) {
     requests.emplace(where_, case_requests());
-  if (requests)
-    harm(one, *requests);
-  else {
-    const auto receipt = watch_.inject(settings_for(shape_, one));
-    BOOST_REQUIRE_MESSAGE(receipt, (receipt ? std::string{} : receipt.error().what));
-    requests.emplace(where_, case_requests());
+    lose_victim(*requests);
   }
+  const auto receipt = watch_.inject(settings_for(shape_, one));
+  BOOST_REQUIRE_MESSAGE(receipt, (receipt ? std::string{} : receipt.error().what));
+  if (!requests)
+    requests.emplace(where_, case_requests());
   repair(one, [&] { return requests->done(); });
   BOOST_TEST(has_happened(), words());
   auto got = judge(one, *requests);

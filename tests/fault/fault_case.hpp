@@ -70,7 +70,7 @@ public:
 
 private:
   void repair(const fault_case& one, const std::function<bool()>& done);
-  void harm(const fault_case& one, const live_requests& requests);
+  void lose_victim(const live_requests& requests);
   bool has_happened() const;
   case_result judge(const fault_case& one, const live_requests& requests) const;
   std::map<pid_t, std::uint64_t> replayed();

@@ -1,7 +1,8 @@
 // The figures that docs/faults.md promises: how soon a death and a freeze are noticed, how soon
 // answers go on, and what all of it costs while nothing goes wrong.
 //
-//   fault_figures -- page=docs/faults.md    also writes them there
+//   fault_figures -t "deaths*"                        the times, on the demo: what CI asks for
+//   fault_figures -- whole page=docs/faults.md        all, on two models, and writes them there
 
 #include "tests/support/cluster_commands.hpp"
 #include "tests/support/observer.hpp"
@@ -51,7 +52,10 @@ const served_model& shape_110m() {
 }
 
 std::vector<model_case> model_cases() {
-  return {{"demo", "demo", 400, 600}, {"110M", shape_110m().folder(), 400, 200}};
+  std::vector<model_case> cases{{"demo", "demo", 400, 600}};
+  if (has_test_option("whole"))
+    cases.push_back({"110M", shape_110m().folder(), 400, 200});
+  return cases;
 }
 
 cluster_shape two_stages(const std::filesystem::path& model, const std::string& more = {}) {

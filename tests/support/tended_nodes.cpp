@@ -48,6 +48,14 @@ std::size_t tended_nodes::tend() {
   return started;
 }
 
+bool tended_nodes::stands_still(std::size_t index) const {
+  std::ifstream in{fmt::format("/proc/{}/stat", pid(index))};
+  std::string words;
+  std::getline(in, words);
+  const auto behind_name = words.rfind(')');
+  return behind_name != std::string::npos && words.substr(behind_name, 3) == ") T";
+}
+
 void tended_nodes::replace(std::size_t index) {
   aside_.push_back(std::move(nodes_.at(index)));
   start(index);

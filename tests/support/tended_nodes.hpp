@@ -41,6 +41,9 @@ public:
   /// Starts those again that have ended; how many.
   std::size_t tend();
 
+  /// Whether its process is stopped.
+  bool stands_still(std::size_t index) const;
+
   /// Sets a process that stands still aside, and starts another one in its place.
   void replace(std::size_t index);
 
