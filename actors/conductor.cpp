@@ -318,11 +318,11 @@ void conductor_state::pause(const std::string& why) {
       hopeless.push_back(id);
   for (const auto id : hopeless) {
     schedule_->cancel(id);
-    finish(
-      id,
-      finish_reason::failed,
-      errc::unreachable,
-      fmt::format("{} epochs ended before its next token; the last one since {}", resumes_at_most, why));
+    finish(id,
+           finish_reason::failed,
+           errc::unreachable,
+           fmt::format(
+             "{} epochs ended before its next token; the last one since {}", resumes_at_most, why));
   }
   paused_since_ = clock::now();
   show();
