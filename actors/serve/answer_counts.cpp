@@ -1,37 +1,14 @@
 #include "actors/serve/answer_counts.hpp"
 
-#include <algorithm>
-#include <array>
+#include "actors/serve/routes.hpp"
 
 namespace troupe::actors::serve {
 
-namespace {
-
-constexpr std::array<std::string_view, 12> routes{"/",
-                                                  "/events",
-                                                  "/health",
-                                                  "/health/live",
-                                                  "/health/ready",
-                                                  "/metrics",
-                                                  "/plan.svg",
-                                                  "/tokenize",
-                                                  "/detokenize",
-                                                  "/v1/chat/completions",
-                                                  "/v1/completions",
-                                                  "/v1/models"};
-
-} // namespace
-
-std::string_view route_of(std::string_view path) {
-  if (path.starts_with("/v1/models/"))
-    return "/v1/models";
-  const auto found = std::find(routes.begin(), routes.end(), path);
-  return found == routes.end() ? "other" : *found;
-}
-
+/// What the server has not is one, so that strangers make no names.
 void answer_counts::add(std::string_view path, unsigned status) {
+  const auto* known = find_route(path);
   const std::lock_guard lock(mutex_);
-  ++counts_[{std::string(route_of(path)), status}];
+  ++counts_[{std::string(known != nullptr ? known->path : "other"), status}];
 }
 
 answer_counts::table answer_counts::read() const {

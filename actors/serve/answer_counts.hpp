@@ -12,7 +12,8 @@ namespace troupe::actors::serve {
 
 class answer_counts {
 public:
-  /// Path and status; 0: the client left before the answer was complete.
+  /// Path, "other" where there is nothing, and status; 0: the client left before the answer was
+  /// complete.
   using key = std::pair<std::string, unsigned>;
   using table = std::map<key, std::uint64_t>;
 
@@ -25,8 +26,5 @@ private:
   mutable std::mutex mutex_;
   table counts_;
 };
-
-/// Every path that the server has; what it has not is one, so that strangers make no names.
-std::string_view route_of(std::string_view path);
 
 } // namespace troupe::actors::serve

@@ -6,16 +6,15 @@
 #include "actors/serve/metrics.hpp"
 #include "actors/serve/overview.hpp"
 #include "actors/serve/page.hpp"
+#include "actors/serve/routes.hpp"
 #include "actors/system.hpp"
 #include "config/cluster_file.hpp"
 #include "config/log.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <ctime>
 #include <functional>
-#include <iterator>
 #include <thread>
 
 namespace troupe::actors::serve {
@@ -242,34 +241,21 @@ void front_door::answer(const exchange_handle& exchange) {
 void front_door::route(const exchange_handle& exchange) {
   const auto& asked = exchange->request();
   const std::string_view path = asked.path;
-  const bool reads = asked.method == "GET" || asked.method == "HEAD";
-  constexpr std::string_view posts[]{
-    "/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"};
-  constexpr std::string_view gets[]{"/",
-                                    "/events",
-                                    "/health",
-                                    "/health/live",
-                                    "/health/ready",
-                                    "/metrics",
-                                    "/plan.svg",
-                                    "/v1/models"};
-  const auto among = [&](const auto& list) {
-    return std::find(std::begin(list), std::end(list), path) != std::end(list);
-  };
-  const bool one_model = path.starts_with("/v1/models/");
-  if (!among(posts) && !among(gets) && !one_model)
+  const auto* there = find_route(path);
+  if (there == nullptr)
     return exchange->respond(
       error_response({404,
                       fmt::format("there is nothing at {}; docs/api.md lists what is", path),
                       {},
                       "not_found"}));
-  if (among(posts) ? asked.method != "POST" : !reads) {
+  const bool reads = asked.method == "GET" || asked.method == "HEAD";
+  if (there->takes_post ? asked.method != "POST" : !reads) {
     auto refused = error_response(
       {405,
-       fmt::format("{} takes {}, not {}", path, among(posts) ? "POST" : "GET", asked.method),
+       fmt::format("{} takes {}, not {}", path, there->takes_post ? "POST" : "GET", asked.method),
        {},
        "method_not_allowed"});
-    refused.headers.emplace_back("Allow", among(posts) ? "POST" : "GET, HEAD");
+    refused.headers.emplace_back("Allow", there->takes_post ? "POST" : "GET, HEAD");
     return exchange->respond(std::move(refused));
   }
   const bool completes = path == "/v1/completions" || path == "/v1/chat/completions";
@@ -316,6 +302,8 @@ void front_door::route_model(const exchange_handle& exchange, std::string_view n
 }
 
 void front_door::watch(const exchange_handle& exchange) const {
+  if (exchange->request().method == "HEAD")
+    return exchange->begin_events(); // ends at once: nobody watches
   if (!shared_->watched->add(exchange))
     return exchange->respond(
       error_response({503,

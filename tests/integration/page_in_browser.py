@@ -4,6 +4,7 @@ page_in_browser.py TROUPE [FOLDER FOR PICTURES]. Python's standard library alone
 Prints "all well", or "DID NOT RUN: ..." where there is no browser, or ends with a traceback."""
 
 import base64
+import ctypes
 import json
 import os
 import pathlib
@@ -17,7 +18,13 @@ import tempfile
 import time
 import urllib.request
 
-PATIENCE = 40  # seconds; for a loaded machine, and more than any step needs
+PATIENCE = 120  # seconds; for a loaded machine, and far more than any step needs
+
+
+def die_with_me():
+    """In a child, before its program starts: nothing is left when this script is killed."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
 def free_port():
@@ -42,7 +49,8 @@ class Browser:
 
     def __init__(self, driver, chromium, profile):
         self.process = subprocess.Popen(
-            [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            preexec_fn=die_with_me
         )
         for line in self.process.stdout:
             if found := re.search(r"started successfully on port (\d+)", line):
@@ -63,7 +71,7 @@ class Browser:
         asked = urllib.request.Request(
             self.base + path, data=data, method=method, headers={"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(asked, timeout=90) as answer:
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
             return json.load(answer)["value"]
 
     def post(self, path, **body):
@@ -128,7 +136,7 @@ class Cluster:
             words += ["--set", setting]
         self.process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, env={**os.environ, "XDG_RUNTIME_DIR": folder}
+            text=True, env={**os.environ, "XDG_RUNTIME_DIR": folder}, preexec_fn=die_with_me
         )
         for line in self.process.stdout:
             if "serving;" in line:
@@ -203,8 +211,8 @@ def stream_and_stop(browser, url):
 
 
 def lose_a_node(browser, url):
-    expected = complete(url, prompt=PROMPT, max_tokens=900, temperature=0)
-    write(browser, 900)
+    expected = complete(url, prompt=PROMPT, max_tokens=400, temperature=0)
+    write(browser, 400)
     until("text", lambda: len(written(browser)) > 20)
     node = next(one for one in overview(url)["nodes"] if one["name"] == "d")
     os.kill(int(re.search(r"process (\d+)", node["address"])[1]), signal.SIGKILL)
