@@ -1,5 +1,7 @@
 #include "actors/answer.hpp"
 
+#include <utility>
+
 namespace troupe::actors {
 
 namespace {
@@ -12,9 +14,11 @@ std::uint64_t microseconds(answer::clock::duration span) {
 } // namespace
 
 text_piece answer::take(const committed_token& given) {
+  const auto now = clock::now();
   if (tokens_ == 0)
-    first_token_ = clock::now();
+    first_token_ = now;
   resumes_ = 0;
+  last_wait_us_ = microseconds(now - std::exchange(last_token_, now));
   text_piece piece;
   piece.request = id_;
   piece.first = tokens_++;
@@ -29,6 +33,13 @@ text_piece answer::take(const committed_token& given) {
   if (keeps_pieces_)
     pieces_.push_back(piece);
   return piece;
+}
+
+std::optional<std::uint64_t> answer::start() {
+  if (queued_us_)
+    return std::nullopt;
+  queued_us_ = microseconds(clock::now() - submitted_);
+  return queued_us_;
 }
 
 text_piece answer::rest() {
@@ -49,6 +60,7 @@ request_end answer::end(finish_reason reason, errc code, std::string what) const
   told.what = std::move(what);
   told.prompt_tokens = static_cast<std::uint32_t>(prompt_tokens_);
   told.answer_tokens = tokens_;
+  told.queued_us = queued_us_.value_or(0);
   told.first_token_us = tokens_ > 0 ? microseconds(first_token_ - submitted_) : 0;
   told.total_us = microseconds(now - submitted_);
   return told;

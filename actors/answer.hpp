@@ -7,6 +7,7 @@
 #include "compute/tokenizer/text_stream.hpp"
 
 #include <chrono>
+#include <optional>
 
 namespace troupe::actors {
 
@@ -47,6 +48,13 @@ public:
 
   std::uint32_t tokens() const { return tokens_; }
 
+  /// Its first step goes out: how long it has waited, in microseconds; nothing once more (after a
+  /// fault).
+  std::optional<std::uint64_t> start();
+
+  /// Of the last token that was taken: since the one before, or since the request came.
+  std::uint64_t last_wait_us() const { return last_wait_us_; }
+
   /// Counts the epochs that ended while this request ran, since its last token.
   int resume() { return ++resumes_; }
 
@@ -63,6 +71,9 @@ private:
   int resumes_ = 0;
   clock::time_point submitted_ = clock::now();
   clock::time_point first_token_{};
+  clock::time_point last_token_ = submitted_;
+  std::uint64_t last_wait_us_ = 0;
+  std::optional<std::uint64_t> queued_us_;
 };
 
 } // namespace troupe::actors

@@ -42,6 +42,11 @@ struct fault_accepted {
   std::string what;
 };
 
+struct trace_heard {
+  std::uint64_t ask = 0;
+  trace_report report;
+};
+
 /// The head is gone.
 struct head_down {};
 
@@ -50,6 +55,7 @@ using client_event = std::variant<request_accepted,
                                   order_taken,
                                   status_heard,
                                   fault_accepted,
+                                  trace_heard,
                                   text_piece,
                                   request_end,
                                   head_down>;

@@ -20,6 +20,9 @@ rank_gauge rank_board::read() const {
   gauge.compute_ns = get(compute_ns);
   gauge.collective_ns = get(collective_ns);
   gauge.wait_ns = get(wait_ns);
+  gauge.send_ns = get(send_ns);
+  gauge.collectives = get(collectives);
+  gauge.collective_bytes = get(collective_bytes);
   gauge.frames_sent = get(frames_sent);
   gauge.payload_bytes_sent = get(payload_bytes_sent);
   gauge.header_bytes_sent = get(header_bytes_sent);

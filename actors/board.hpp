@@ -31,6 +31,9 @@ struct rank_board {
   counter compute_ns{0};
   counter collective_ns{0};
   counter wait_ns{0};
+  counter send_ns{0};
+  counter collectives{0};
+  counter collective_bytes{0};
   counter frames_sent{0};
   counter payload_bytes_sent{0};
   counter header_bytes_sent{0};

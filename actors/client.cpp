@@ -109,6 +109,16 @@ caf::behavior listen(caf::event_based_actor* self,
             heard->push(request_refused{ask, from_caf(self->system(), why)});
           });
     },
+    [=](std::uint64_t ask, trace_order order) {
+      self->request(door, caf::infinite, order)
+        .then(
+          [=](trace_report& report) {
+            heard->push(trace_heard{ask, std::move(report)});
+          },
+          [=](caf::error& why) {
+            heard->push(request_refused{ask, from_caf(self->system(), why)});
+          });
+    },
     [=](request_cancel which) { self->send(door, which); },
     [=](cluster_stop& wish) { self->send(door, std::move(wish)); },
     [=](text_piece& piece) { heard->push(std::move(piece)); },
@@ -183,6 +193,13 @@ public:
   result<void> drain(const std::string& node, milliseconds deadline) override {
     auto heard = ask<order_taken>(node_drain{node}, deadline);
     return heard ? result<void>{} : heard.error();
+  }
+
+  result<trace_report>
+  trace(std::uint32_t steps, milliseconds patience, milliseconds deadline) override {
+    const trace_order order{0, steps, static_cast<std::uint32_t>(patience.count())};
+    auto heard = ask<trace_heard>(order, patience + deadline);
+    return heard ? result{std::move(heard->report)} : heard.error();
   }
 
   result<std::vector<text_answer>> generate(const std::vector<text_request>& requests,

@@ -19,6 +19,7 @@
 namespace troupe::actors {
 
 struct cluster_status;
+struct trace_report;
 
 /// One wish for text.
 struct text_request {
@@ -78,6 +79,12 @@ public:
   /// Lets something go wrong on purpose; answers where and from when on, for people. Errors:
   /// invalid_config that names the option.
   virtual result<std::string> inject(const fault_settings& wanted,
+                                     std::chrono::milliseconds deadline) = 0;
+
+  /// The next steps of all ranks, by the head's clock. Waits for them up to `patience`; what there
+  /// is by then is the answer. Errors: not_now (it does not serve, or is traced already).
+  virtual result<trace_report> trace(std::uint32_t steps,
+                                     std::chrono::milliseconds patience,
                                      std::chrono::milliseconds deadline) = 0;
 
   /// Ends the whole cluster in good order.

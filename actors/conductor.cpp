@@ -27,6 +27,13 @@ conductor_gauge conductor_board::read() const {
   gauge.steps_in_flight = get(steps_in_flight);
   gauge.pages_total = get(pages_total);
   gauge.pages_used = get(pages_used);
+  gauge.refused = get(refused);
+  gauge.queued_us = queued_us.read();
+  gauge.first_token_us = first_token_us.read();
+  gauge.between_tokens_us = between_tokens_us.read();
+  gauge.whole_us = whole_us.read();
+  gauge.step_rows = step_rows.read();
+  gauge.step_requests = step_requests.read();
   return gauge;
 }
 
@@ -227,13 +234,29 @@ void conductor_state::send_steps() {
   if (phase_ != conductor_phase::serving && phase_ != conductor_phase::draining)
     return;
   while (const auto next = schedule_->plan_step(epoch_)) {
-    step_times_.emplace(next->plan.step, clock::now());
+    const auto now = clock::now();
+    step_times_.emplace(next->plan.step, now);
+    trace_.begin(next->plan, now);
     if (auto* injector = faults())
       injector->begin_step();
+    note(next->plan);
     send(*next);
   }
   send_releases();
   show();
+}
+
+/// What goes out, for those who watch.
+void conductor_state::note(const step_plan& plan) {
+  if (plan.replay())
+    return;
+  setup_.board->step_rows.add(plan.rows());
+  setup_.board->step_requests.add(plan.entries.size());
+  for (const auto& entry : plan.entries)
+    if (!entry.pages.empty())
+      if (const auto found = answers_.find(entry.request); found != answers_.end())
+        if (const auto waited = found->second.start())
+          setup_.board->queued_us.add(*waited);
 }
 
 /// The first stage last: it starts at once, and the others then know what to expect.
@@ -269,6 +292,8 @@ void conductor_state::commit(const step_output& output) {
     return;
   }
   step_times_.erase(output.step);
+  trace_.end(output.step, clock::now());
+  report_trace();
   // The next step goes out before the text does: the ranks are waiting, the client is not.
   send_steps();
   if (setup_.journal)
@@ -285,6 +310,7 @@ void conductor_state::commit(const step_output& output) {
 void conductor_state::pause(const std::string& why) {
   schedule_->interrupt();
   step_times_.clear();
+  trace_.forget_open();
   not_ready_ = why;
   std::vector<request_id> hopeless;
   for (auto& [id, one] : answers_)
@@ -292,11 +318,11 @@ void conductor_state::pause(const std::string& why) {
       hopeless.push_back(id);
   for (const auto id : hopeless) {
     schedule_->cancel(id);
-    finish(
-      id,
-      finish_reason::failed,
-      errc::unreachable,
-      fmt::format("{} epochs ended before its next token; the last one since {}", resumes_at_most, why));
+    finish(id,
+           finish_reason::failed,
+           errc::unreachable,
+           fmt::format(
+             "{} epochs ended before its next token; the last one since {}", resumes_at_most, why));
   }
   paused_since_ = clock::now();
   show();
@@ -377,6 +403,19 @@ void conductor_state::take(const fault_order& order) {
     setup_.faults->add({*ordered});
 }
 
+void conductor_state::take(const trace_order& order) {
+  trace_.start(order);
+  report_trace();
+}
+
+void conductor_state::report_trace() {
+  auto part = trace_.take();
+  if (!part)
+    return;
+  part->rank = conductor_rank;
+  self_->send(setup_.director, std::move(*part));
+}
+
 void conductor_state::show() {
   auto& board = *setup_.board;
   rank_board::set(board.queued, schedule_->waiting());
@@ -414,6 +453,7 @@ conductor_actor::behavior_type conductor(conductor_state::self_pointer self) {
       my.step(input::fence, m.epoch, [&] { my.end_epoch(m.reason); });
     },
     [&my](const fault_order& m) { my.take(m); },
+    [&my](const trace_order& m) { my.take(m); },
     [&my](const tick&) { my.look(); },
     [&my](const node_stop& m) { my.step(input::stop, std::nullopt, [&] { my.stop(m); }); },
   };

@@ -5,6 +5,7 @@
 
 #include "actors/board.hpp"
 #include "actors/faults.hpp"
+#include "actors/histogram.hpp"
 #include "actors/journal.hpp"
 #include "actors/messages.hpp"
 #include "actors/neighbours.hpp"
@@ -34,6 +35,13 @@ struct conductor_board {
   counter steps_in_flight{0};
   counter pages_total{0};
   counter pages_used{0};
+  counter refused{0};
+  latency_histogram queued_us{latency_bounds_us};
+  latency_histogram first_token_us{latency_bounds_us};
+  latency_histogram between_tokens_us{latency_bounds_us};
+  latency_histogram whole_us{latency_bounds_us};
+  size_histogram step_rows{size_bounds};
+  size_histogram step_requests{size_bounds};
 
   conductor_gauge read() const;
 };

@@ -18,6 +18,7 @@ result<sequence_wish> conductor_state::make_wish(request_id id,
     return rules.error();
   sequence_wish made;
   made.id = id;
+  made.label = wish.label;
   made.prompt = wish.tokens;
   made.max_tokens = wish.max_tokens;
   made.sampling = wish.sampling;
@@ -84,8 +85,9 @@ result<request_id> conductor_state::submit(const generate_request& wish,
   if (setup_.journal)
     note(setup_.journal->begin(id, wish));
   self_->monitor(client);
-  log::debug("request {} comes with {} tokens and wants {} at most",
+  log::debug("request {} '{}' comes with {} tokens and wants {} at most",
              number(id),
+             wish.label,
              wish.tokens.size(),
              wish.max_tokens);
   return id;
@@ -96,8 +98,10 @@ caf::result<request_id> conductor_state::take(const generate_request& wish,
   if (!client)
     return to_caf({errc::invalid_argument, "a request needs a client to answer to"});
   auto id = submit(wish, client);
-  if (!id)
+  if (!id) {
+    rank_board::add(setup_.board->refused, 1);
     return to_caf(id.error());
+  }
   rank_board::add(setup_.board->prompt_tokens, wish.tokens.size());
   send_steps();
   return *id;
@@ -133,7 +137,10 @@ void conductor_state::publish(const committed_token& given) {
     return;
   }
   rank_board::add(setup_.board->answer_tokens, 1);
+  const bool first = one.tokens() == 0;
   auto piece = one.take(given);
+  auto& waits = first ? setup_.board->first_token_us : setup_.board->between_tokens_us;
+  waits.add(one.last_wait_us());
   if (one.client())
     self_->send(one.client(), std::move(piece));
   if (one.stopped()) {
@@ -158,6 +165,7 @@ void conductor_state::finish(request_id id, finish_reason reason, errc code, std
                                                        : board.finished,
                   1);
   const auto told = found->second.end(reason, code, std::move(what));
+  board.whole_us.add(told.total_us);
   log::debug("request {} ends after {} tokens and {} us {}",
              number(id),
              told.answer_tokens,

@@ -5,6 +5,7 @@
 #include "actors/answer.hpp"
 #include "actors/conductor.hpp"
 #include "actors/conductor_phases.hpp"
+#include "actors/tracer.hpp"
 #include "config/log.hpp"
 
 #include <map>
@@ -64,6 +65,9 @@ public:
   /// Something is to go wrong, in whatever phase.
   void take(const fault_order& order);
 
+  /// The next steps are to be noted, in whatever phase.
+  void take(const trace_order& order);
+
 private:
   void meet(const epoch_plan& plan);
   void take_shape(const epoch_plan& plan, const held_slots& held);
@@ -74,6 +78,7 @@ private:
 
   void send_steps();
   void send(const next_step& step);
+  void note(const step_plan& plan);
   void send_releases();
   void publish(const committed_token& given);
   void finish(request_id id, finish_reason reason, errc code = {}, std::string what = {});
@@ -82,6 +87,7 @@ private:
   void give_up(conductor_input input, const error& why);
   void leave(const std::string& why);
   void show();
+  void report_trace();
   void note(const result<void>& written);
   void restore();
   void take_up(const journal_entry& entry);
@@ -108,8 +114,9 @@ private:
   std::optional<epoch_plan> restaged_; ///< While its ranks say what they hold.
   std::map<rank_id, std::vector<held_slot>> reports_;
   std::map<step_id, clock::time_point> step_times_; ///< Of the steps in flight.
-  clock::time_point paused_since_{};                ///< While there is no epoch.
-  clock::time_point until_{};                       ///< Of joining or draining.
+  tracer trace_;
+  clock::time_point paused_since_{}; ///< While there is no epoch.
+  clock::time_point until_{};        ///< Of joining or draining.
 };
 
 } // namespace troupe::actors

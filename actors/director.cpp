@@ -3,6 +3,7 @@
 #include "actors/director_state.hpp"
 #include "actors/faults.hpp"
 #include "actors/system.hpp"
+#include "actors/tracer.hpp"
 #include "config/log.hpp"
 
 #include <fmt/core.h>
@@ -26,11 +27,12 @@ constexpr milliseconds tick_interval{100};
 void director_state::start(self_pointer actor, director_setup given) {
   self_ = actor;
   setup_ = std::move(given);
-  members_ = std::make_unique<membership>(*setup_.settings, setup_.reference);
-  seats_ = std::make_unique<placement>(*setup_.settings);
+  settings_ = *setup_.settings;
+  members_ = std::make_unique<membership>(settings_, setup_.reference);
+  seats_ = std::make_unique<placement>(settings_);
   plan_ = setup_.plan;
-  for (std::size_t node = 0; node < setup_.settings->nodes.size(); ++node)
-    if (!setup_.settings->nodes[node].spare)
+  for (std::size_t node = 0; node < settings_.nodes.size(); ++node)
+    if (!settings_.nodes[node].spare)
       placed_.push_back(node);
   reason_ = "the cluster is starting";
   self_->set_down_handler([this](const caf::down_msg& down) {
@@ -44,6 +46,11 @@ void director_state::start(self_pointer actor, director_setup given) {
 // -- gathering and loading ------------------------------------------------------------------------
 
 caf::result<node_welcome> director_state::take(const node_hello& hello, const node_actor& node) {
+  if (!hello.guest.empty() && hello.settings == setup_.reference.settings)
+    if (auto taken = take_guest(hello); !taken) {
+      log::error("director refuses guest '{}': {}", hello.name, taken.error().what);
+      return to_caf(taken.error());
+    }
   auto index = members_->admit(hello);
   if (!index) {
     log::error("director refuses node '{}': {}", hello.name, index.error().what);
@@ -57,6 +64,7 @@ caf::result<node_welcome> director_state::take(const node_hello& hello, const no
   self_->monitor(node);
   step(director_input::hello, [&] {
     log::info("director node '{}' joined from {}", hello.name, hello.address);
+    tell_joined(hello.name);
     std::erase_if(held_, [&](const auto& entry) { return entry.first.first == *index; });
     take_held(*index, hello);
     self_->send(node, node_assignment{}); // now it knows whom to report to
@@ -125,7 +133,7 @@ void director_state::take(const rank_loaded& report) {
     found->second.report = report;
     log::info("director rank {} on node '{}' loaded {} bytes in {} ms",
               number(report.rank),
-              setup_.settings->nodes[place->first].name,
+              settings_.nodes[place->first].name,
               report.bytes_read,
               report.load_us / 1000);
     if (phase_ == director_phase::serving)
@@ -229,6 +237,7 @@ void director_state::serve() {
   for (const auto& rank : plan_.ranks)
     sources_.push_back({place_of(rank), rank.record.units, rank.where.tensor});
   reason_.clear();
+  tell_serving();
   log::info("director epoch {} serves with {} ranks", number(epoch_), plan_.ranks.size());
   consider_plan();
 }
@@ -250,7 +259,7 @@ void director_state::take(const rank_fault& fault) {
     "{} gave up while {} at step {}: {}", who, fault.phase, number(fault.step), fault.what);
   if (phase_ == director_phase::linking)
     why += fmt::format("; not linked: {}", unlinked());
-  step(director_input::epoch_lost, [&] { fence_epoch(why); });
+  step(director_input::epoch_lost, [&] { lose_epoch(why); });
 }
 
 void director_state::fence_epoch(const std::string& reason, bool node_missing) {
@@ -272,9 +281,10 @@ void director_state::node_gone(const caf::actor_addr& who, const std::string& re
   const auto index = members_->lose(who, reason);
   if (!index)
     return;
-  const auto& node = setup_.settings->nodes[*index];
+  const auto& node = settings_.nodes[*index];
   std::erase_if(held_, [&](const auto& entry) { return entry.first.first == *index; });
   std::erase_if(sources_, [&](const auto& source) { return source.place.first == *index; });
+  see_off(*index);
   if (!is_placed(*index)) {
     log::info("director node '{}' has left: {}", node.name, reason);
     if (coming_)
@@ -286,9 +296,10 @@ void director_state::node_gone(const caf::actor_addr& who, const std::string& re
   step(director_input::node_lost, [&] {
     const auto why = fmt::format("node '{}' at {} is gone: {}", node.name, node.advertise, reason);
     if (before == director_phase::linking || before == director_phase::serving)
-      fence_epoch(why, true);
+      lose_epoch(why, true);
     else if (phase_ == director_phase::gathering) {
       log::warn("director {}", why);
+      tell(why);
       self_->send(setup_.conductor->handle, fence{epoch_, why, 1});
     } else
       log::info("director node '{}' has ended", node.name);
@@ -301,7 +312,8 @@ void director_state::beat(const node_beat& what) {
   if (!self_->current_sender())
     return;
   if (members_->beat(what, clock::now())) {
-    self_->send(caf::actor_cast<node_actor>(self_->current_sender()), beat_heard{incarnation_});
+    self_->send(caf::actor_cast<node_actor>(self_->current_sender()),
+                beat_heard{incarnation_, what.sent_ns, steady_ns(clock::now())});
     return;
   }
   // It was silent for so long that the cluster went on without it, and now it speaks again.
@@ -311,7 +323,7 @@ void director_state::beat(const node_beat& what) {
 }
 
 caf::result<fault_receipt> director_state::take(const fault_order& order) {
-  const auto ordered = read_order(*setup_.settings, order);
+  const auto ordered = read_order(settings_, order);
   if (!ordered)
     return to_caf(ordered.error());
   for (std::size_t node = 0; node < members_->members().size(); ++node)
@@ -320,7 +332,9 @@ caf::result<fault_receipt> director_state::take(const fault_order& order) {
     else
       orders_[node].push_back(order); // for when it is here
   self_->send(setup_.conductor->handle, order);
-  return fault_receipt{describe_order(*setup_.settings, *ordered)};
+  auto receipt = describe_order(settings_, *ordered);
+  tell(receipt, "asked for by `troupe inject`");
+  return fault_receipt{std::move(receipt)};
 }
 
 // -- the end --------------------------------------------------------------------------------------
@@ -377,9 +391,12 @@ director_actor::behavior_type director(director_state::self_pointer self,
     [&my](const rank_joined& m) { my.take(m); },
     [&my](const rank_fault& m) { my.take(m); },
     [&my](const node_beat& m) { my.beat(m); },
+    [&my](const terms_query&) -> caf::result<cluster_terms> { return my.terms(); },
     [&my](const status_query&) -> caf::result<cluster_status> { return my.status(); },
     [&my](const node_drain& m) { return my.drain(m); },
     [&my](const fault_order& m) { return my.take(m); },
+    [&my](const trace_order& m) { return my.take(m); },
+    [&my](const trace_part& m) { my.take(m); },
     [&my](const tick&) { my.look(); },
     [&my](const cluster_stop& m) { my.stop(m.reason); },
   };

@@ -1,7 +1,8 @@
 #pragma once
 // What the director knows. One door changes its phase (step). Joining, loading and epochs are in
 // director.cpp; who sits where, and plans that change, in director_seats.cpp; what is looked at
-// from time to time in director_watch.cpp; what people are told in director_status.cpp.
+// from time to time in director_watch.cpp; what people are told in director_status.cpp,
+// director_events.cpp and director_trace.cpp.
 
 #include "actors/director.hpp"
 #include "actors/director_phases.hpp"
@@ -10,6 +11,7 @@
 #include "config/log.hpp"
 
 #include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,6 +49,7 @@ public:
 
   void start(self_pointer actor, director_setup given);
   caf::result<node_welcome> take(const node_hello& hello, const node_actor& node);
+  cluster_terms terms() const;
   void take(const rank_loaded& report);
   void take(const rank_rewired& report);
   void take(const rank_joined& report);
@@ -56,6 +59,8 @@ public:
   caf::result<void> drain(const node_drain& which);
   cluster_status status() const;
   caf::result<fault_receipt> take(const fault_order& order);
+  caf::result<trace_report> take(const trace_order& order);
+  void take(const trace_part& part);
   void look();
   void stop(const std::string& reason);
 
@@ -76,6 +81,14 @@ private:
     bool wired = true; ///< Can be reached; not since an epoch ended, until it says so.
   };
 
+  /// One at a time.
+  struct trace_under_way {
+    trace_order order;
+    clock::time_point until;
+    trace_report report;
+    caf::typed_response_promise<trace_report> answer;
+  };
+
   /// A rank that held state when the cluster last served, and of which layers.
   struct state_source {
     host_place place;
@@ -90,6 +103,9 @@ private:
   };
 
   // director_seats.cpp
+  result<void> take_guest(const node_hello& hello);
+  void see_off(std::size_t node);
+  void count_stages(cluster_settings& settings) const;
   void gather();
   bool may_go_without() const;
   result<void> adopt(const std::vector<std::size_t>& nodes);
@@ -111,6 +127,17 @@ private:
   void give_up_linking();
   std::string unloaded() const;
 
+  // director_events.cpp
+  void tell(std::string what, std::string done = {});
+  void tell_joined(const std::string& node);
+  void tell_serving();
+  void lose_epoch(const std::string& reason, bool node_missing = false);
+
+  // director_trace.cpp
+  void ask_for_trace(const trace_order& order);
+  void look_at_trace(clock::time_point now);
+  void answer_trace();
+
   void take_held(std::size_t node, const node_hello& hello);
   void lose_shard(std::size_t node, const error& why);
   std::string name_rank(rank_id id) const;
@@ -128,6 +155,7 @@ private:
 
   self_pointer self_ = nullptr;
   director_setup setup_;
+  cluster_settings settings_; ///< With guests behind the nodes of the file.
   std::unique_ptr<membership> members_;
   std::unique_ptr<placement> seats_;
   cluster_plan plan_;               ///< The present one.
@@ -156,6 +184,13 @@ private:
   std::set<rank_id> joined_;
   std::map<rank_id, std::string> links_;
   std::map<std::size_t, std::vector<fault_order>> orders_; ///< For nodes that were not here.
+  std::deque<cluster_event> events_; ///< The last ones; open while nothing was done about them.
+  std::string came_back_;            ///< Nodes that joined while an event is open.
+  std::uint64_t epochs_lost_ = 0;    ///< By faults.
+  std::uint64_t recoveries_ = 0;
+  bool unrecovered_ = false;
+  std::optional<trace_under_way> trace_;
+  std::uint64_t last_trace_ = 0;
 };
 
 } // namespace troupe::actors

@@ -23,7 +23,7 @@ constexpr milliseconds absence{500};
 /// the head's own node there is no cluster: every process ends, and whoever started it starts it
 /// again.
 void director_state::expel(std::size_t node, const std::string& reason) {
-  if (node == setup_.settings->head_index()) {
+  if (node == settings_.head_index()) {
     step(director_input::hopeless, [&] { fail({errc::timed_out, reason}); });
     return;
   }
@@ -38,7 +38,7 @@ void director_state::watch(clock::time_point now) {
     members_->forgive(now);
     steps_since_ = now;
   }
-  const milliseconds bound{setup_.settings->deadlines.progress_ms};
+  const milliseconds bound{settings_.deadlines.progress_ms};
   if (const auto silent = members_->silent(now, bound))
     expel(*silent,
           fmt::format("nothing was heard of it for {} ms (deadlines.progress_ms): it is frozen or "
@@ -55,15 +55,14 @@ void director_state::watch(clock::time_point now) {
                         number(stuck->gauge.step)));
     else if (const auto stalled = members_->stalled(now, bound))
       step(director_input::epoch_lost, [&] {
-        fence_epoch(
-          fmt::format("no rank has made progress for {} ms (deadlines.progress_ms); {} is "
-                      "{} at step {}",
-                      bound.count(),
-                      name_rank(stalled->gauge.rank),
-                      stalled->gauge.in_collective != 0
-                        ? "waiting for its tensor group"
-                        : rank_phases.name(static_cast<rank_phase>(stalled->gauge.phase)),
-                      number(stalled->gauge.step)));
+        lose_epoch(fmt::format("no rank has made progress for {} ms (deadlines.progress_ms); {} is "
+                               "{} at step {}",
+                               bound.count(),
+                               name_rank(stalled->gauge.rank),
+                               stalled->gauge.in_collective != 0
+                                 ? "waiting for its tensor group"
+                                 : rank_phases.name(static_cast<rank_phase>(stalled->gauge.phase)),
+                               number(stalled->gauge.step)));
       });
     else if (is_output_lost(now, bound))
       step(director_input::epoch_lost, [&] {
@@ -97,12 +96,13 @@ void director_state::look() {
   const auto now = clock::now();
   watch(now);
   look_at_deadlines(now);
+  look_at_trace(now);
   if (phase_ != director_phase::stopped)
     self_->delayed_send(director_actor{self_}, tick_interval, tick{});
 }
 
 void director_state::look_at_deadlines(clock::time_point now) {
-  const auto& deadlines = setup_.settings->deadlines;
+  const auto& deadlines = settings_.deadlines;
   const auto in_phase = now - phase_since_;
   switch (phase_) {
   case director_phase::gathering:
@@ -129,7 +129,7 @@ void director_state::look_at_deadlines(clock::time_point now) {
   case director_phase::linking:
     // State that moves takes as long as it takes: ranks look at its progress themselves.
     if (in_phase > milliseconds{2 * deadlines.connect_ms + (restaged_ ? deadlines.load_ms : 0)})
-      step(director_input::late, [&] { fence_epoch("ranks did not meet in time: " + unlinked()); });
+      step(director_input::late, [&] { lose_epoch("ranks did not meet in time: " + unlinked()); });
     break;
   case director_phase::failed:
   case director_phase::stopping: {
@@ -149,7 +149,7 @@ void director_state::look_at_deadlines(clock::time_point now) {
 
 /// Nodes that reach the head but not each other: they would try for ever.
 void director_state::give_up_linking() {
-  const milliseconds patience{setup_.settings->deadlines.join_ms};
+  const milliseconds patience{settings_.deadlines.join_ms};
   if (served_ || !unlinked_since_ || clock::now() - *unlinked_since_ < patience)
     return;
   step(director_input::late, [&] {
@@ -169,7 +169,7 @@ std::string director_state::unloaded() const {
       ranks += fmt::format("{}{} on node '{}'",
                            ranks.empty() ? "" : ", ",
                            number(rank.rank),
-                           setup_.settings->nodes[rank.node].name);
+                           settings_.nodes[rank.node].name);
   }
   return ranks;
 }

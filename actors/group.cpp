@@ -37,8 +37,11 @@ private:
 /// Shows when a rank waits for its group, adds up that time, and notes what it does there.
 class timed_collective final : public compute::collective {
 public:
-  timed_collective(compute::collective& inner, rank_board& board, recorder& last_deeds)
-    : inner_(inner), board_(board), last_deeds_(last_deeds) {}
+  timed_collective(compute::collective& inner,
+                   rank_board& board,
+                   recorder& last_deeds,
+                   tracer& trace)
+    : inner_(inner), board_(board), last_deeds_(last_deeds), trace_(trace) {}
 
   std::size_t rank() const noexcept override { return inner_.rank(); }
 
@@ -72,15 +75,20 @@ private:
     board_.in_collective.store(true, std::memory_order_relaxed);
     auto outcome = call();
     board_.in_collective.store(false, std::memory_order_relaxed);
-    const auto span = std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin);
+    const auto end = clock::now();
+    trace_.add(trace_kind::collective, begin, end, elements);
+    const auto span = std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin);
     last_deeds_.note({outcome ? ended : recorded::reduction_failed, 0, 0, number_, elements});
     rank_board::add(board_.collective_ns, static_cast<std::uint64_t>(span.count()));
+    rank_board::add(board_.collectives, 1);
+    rank_board::add(board_.collective_bytes, elements * sizeof(float));
     return outcome;
   }
 
   compute::collective& inner_;
   rank_board& board_;
   recorder& last_deeds_;
+  tracer& trace_;
   std::uint64_t number_ = 0;
 };
 
@@ -102,6 +110,7 @@ result<tensor_group> tensor_group::join(const group_place& place,
                                         transport::transport& wires,
                                         rank_board& board,
                                         recorder& last_deeds,
+                                        tracer& trace,
                                         compute::fault_injector* faults) {
   tensor_group made;
   if (place.members.size() == 1) {
@@ -145,7 +154,7 @@ result<tensor_group> tensor_group::join(const group_place& place,
     made.faulty_ = compute::make_faulty_collective(*whole, *faults);
     whole = made.faulty_.get();
   }
-  made.operations_ = std::make_unique<timed_collective>(*whole, board, last_deeds);
+  made.operations_ = std::make_unique<timed_collective>(*whole, board, last_deeds, trace);
   return made;
 }
 

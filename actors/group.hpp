@@ -4,6 +4,7 @@
 
 #include "actors/board.hpp"
 #include "actors/recorder.hpp"
+#include "actors/tracer.hpp"
 #include "compute/collective.hpp"
 #include "compute/faults/fault_injector.hpp"
 #include "transport/collectives/endpoint_collective.hpp"
@@ -42,6 +43,7 @@ public:
                                    transport::transport& wires,
                                    rank_board& board,
                                    recorder& last_deeds,
+                                   tracer& trace,
                                    compute::fault_injector* faults);
 
   compute::collective& operations() { return *operations_; }

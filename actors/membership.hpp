@@ -42,6 +42,9 @@ public:
   /// both are printed), not_found (no such node), not_now (a living node has the name: addresses).
   result<std::size_t> admit(const node_hello& hello);
 
+  /// Nodes were added to the settings.
+  void grow() { members_.resize(settings_.nodes.size()); }
+
   /// Takes a node in that was admitted.
   void join(std::size_t index, const node_hello& hello, const node_actor& handle, time_point now);
 

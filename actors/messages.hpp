@@ -10,6 +10,7 @@
 #include "actors/messages/faults.hpp"
 #include "actors/messages/local.hpp"
 #include "actors/messages/membership.hpp"
+#include "actors/messages/observing.hpp"
 #include "actors/messages/steps.hpp"
 #include "compute/buffer.hpp"
 
@@ -33,6 +34,7 @@ using rank_actor =
                    reacts_to<peer_down>,                        // a neighbour is gone
                    reacts_to<fence>,                            // the epoch is over
                    reacts_to<fault_order>,                      // something is to go wrong
+                   reacts_to<trace_order>,                      // note the next steps
                    reacts_to<node_stop>>;                       // the process ends
 
 /// Plans steps, keeps every live request, publishes tokens. Lives on its own reactor.
@@ -47,6 +49,7 @@ using conductor_actor = caf::typed_actor<
   reacts_to<peer_down>,   // a rank's wires are gone
   reacts_to<fence>,       // the epoch is over
   reacts_to<fault_order>, // something is to go wrong
+  reacts_to<trace_order>, // note the next steps
   reacts_to<tick>,        // deadlines
   reacts_to<node_stop>>;  // drain and end
 
@@ -62,6 +65,8 @@ using node_actor = caf::typed_actor<reacts_to<node_assignment>, // director: hos
                                     reacts_to<rank_joined>,  // rank: connected
                                     reacts_to<rank_fault>,   // rank: cannot go on
                                     reacts_to<fault_order>,  // director: for ranks
+                                    reacts_to<trace_order>,  // director: likewise
+                                    reacts_to<trace_part>,   // rank: for the director
                                     reacts_to<tick>,         // beat
                                     reacts_to<node_stop>>;   // end in good order
 
@@ -73,9 +78,12 @@ using director_actor =
                    reacts_to<rank_joined>, // a rank is connected
                    reacts_to<rank_fault>,  // a rank or the conductor gave up
                    reacts_to<node_beat>,   // progress
+                   caf::replies_to<terms_query>::with<cluster_terms>,   // a stranger asks
                    caf::replies_to<status_query>::with<cluster_status>, // for people
                    reacts_to<node_drain>,                               // go on without it
                    caf::replies_to<fault_order>::with<fault_receipt>,   // for tests
+                   caf::replies_to<trace_order>::with<trace_report>,    // for people
+                   reacts_to<trace_part>,                               // a share of it
                    reacts_to<tick>,                                     // deadlines
                    reacts_to<cluster_stop>>;                            // end in good order
 
@@ -85,9 +93,11 @@ using gateway_actor =
                    caf::replies_to<generate_request, caf::strong_actor_ptr>::with<request_id>,
                    caf::replies_to<stream_attach, caf::strong_actor_ptr>::with<request_id>,
                    reacts_to<request_cancel>,
+                   caf::replies_to<terms_query>::with<cluster_terms>,
                    caf::replies_to<status_query>::with<cluster_status>,
                    reacts_to<node_drain>,
                    caf::replies_to<fault_order>::with<fault_receipt>,
+                   caf::replies_to<trace_order>::with<trace_report>,
                    reacts_to<cluster_stop>>;
 
 /// Whoever asked for text.
@@ -138,9 +148,14 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::stream_attach))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::fault_order))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::fault_receipt))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::trace_order))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::trace_part))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::trace_report))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_manifest))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_page))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_held))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::terms_query))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::cluster_terms))
 
 CAF_END_TYPE_ID_BLOCK(troupe)
 

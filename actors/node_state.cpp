@@ -1,9 +1,11 @@
 #include "actors/node_state.hpp"
 
+#include "actors/clock_offset.hpp"
 #include "actors/host_network.hpp"
 #include "actors/recorder.hpp"
 #include "actors/run_folder.hpp"
 #include "actors/system.hpp"
+#include "actors/tracer.hpp"
 #include "config/log.hpp"
 #include "transport/ucx/ucx_transport.hpp"
 
@@ -37,6 +39,9 @@ public:
   void beat();
 
   void hear() { heard_ = clock::now(); }
+
+  void hear(const beat_heard& answer);
+  void pass_on(trace_part part);
 
   void follow(const caf::strong_actor_ptr& door);
   void pass_on(const rank_loaded& report);
@@ -81,6 +86,8 @@ private:
   std::chrono::milliseconds beat_interval_{};
   clock::time_point beaten_ = clock::now(); ///< The last beat.
   clock::time_point heard_ = clock::now();  ///< The director's last answer to one.
+  clock_offset clock_;                      ///< Of the head.
+  std::vector<trace_part> unclocked_;       ///< From before it was known.
   epoch_id epoch_{};                        ///< The last one.
   std::optional<clock::time_point> orphaned_since_;
   bool told_orphaned_ = false;
@@ -204,6 +211,30 @@ void node_state::pass_on(const rank_rewired& report) {
   tell_orphaned();
 }
 
+void node_state::hear(const beat_heard& answer) {
+  hear();
+  clock_.hear(answer.sent_ns, answer.heard_ns, steady_ns(heard_));
+  for (auto& part : std::exchange(unclocked_, {}))
+    pass_on(std::move(part));
+}
+
+/// By the head's clock from here on. Before that is known, it waits.
+void node_state::pass_on(trace_part part) {
+  if (!clock_.known()) {
+    unclocked_.push_back(std::move(part));
+    return;
+  }
+  part.node = setup_.settings->nodes[setup_.index].name;
+  part.uncertain_ns = clock_.uncertain_ns();
+  const auto offset = static_cast<std::uint64_t>(clock_.offset_ns()); // wraps as it should
+  for (auto& step : part.steps)
+    for (auto& span : step.spans) {
+      span.begin_ns += offset;
+      span.end_ns += offset;
+    }
+  to_director(part);
+}
+
 // -- without a head -------------------------------------------------------------------------------
 
 /// Where the head keeps a journal it will come back: the shards stay loaded for it.
@@ -275,6 +306,7 @@ void node_state::beat() {
     return end({"a rank did not leave its epoch", static_cast<std::uint8_t>(errc::timed_out)});
   node_beat what;
   what.incarnation = setup_.incarnation;
+  what.sent_ns = steady_ns(now);
   for (const auto& [index, one] : ranks_)
     if (one.board) {
       what.ranks.push_back(one.board->read());
@@ -398,13 +430,15 @@ node_actor::behavior_type node(node_state::self_pointer self,
     [&my](const node_assignment& m) { my.host(m); },
     [&my](const epoch_plan& m) { my.begin_epoch(m); },
     [&my](const fence& m) { my.end_epoch(m); },
-    [&my](const beat_heard&) { my.hear(); },
+    [&my](const beat_heard& m) { my.hear(m); },
     [&my](const node_welcome&, const caf::strong_actor_ptr& door) { my.follow(door); },
     [&my](const rank_loaded& m) { my.pass_on(m); },
     [&my](const rank_rewired& m) { my.pass_on(m); },
     [&my](const rank_joined& m) { my.to_director(m); },
     [&my](const rank_fault& m) { my.to_director(m); },
     [&my](const fault_order& m) { my.inject(m); },
+    [&my](const trace_order& m) { my.to_ranks(m); },
+    [&my](const trace_part& m) { my.pass_on(m); },
     [&my](const tick&) { my.beat(); },
     [&my](const node_stop& m) { my.end(m); },
   };

@@ -260,6 +260,7 @@ rank_actor::behavior_type rank(rank_state::self_pointer self) {
     },
     [&my](const fence& m) { return my.step(input::fence, m.epoch, [&] { my.end_epoch(m); }); },
     [&my](const fault_order& m) { my.take(m); },
+    [&my](const trace_order& m) { my.take(m); },
     [&my](const node_stop&) { return my.step(input::stop, std::nullopt, [&] { my.stop(); }); },
   };
 }

@@ -70,7 +70,8 @@ result<void> rank_state::join_group() {
   place.epoch = plan_.epoch;
   place.tensor_rank = assignment_.tensor;
   place.deadline = setup.step_deadline;
-  auto group = tensor_group::join(place, *setup.wires, *setup.board, *setup.last_deeds, faults());
+  auto group =
+    tensor_group::join(place, *setup.wires, *setup.board, *setup.last_deeds, trace_, faults());
   if (!group)
     return group.error();
   group_ = std::move(*group);
@@ -199,6 +200,7 @@ void rank_state::end_epoch(const fence& message) {
   forget_moves();
   step_ = {};
   epoch_ = {};
+  trace_.forget_open();
   // A group and wires that have seen a fault are not used again.
   group_ = tensor_group::unjoined(assignment_.tensor, assignment_.tensor_size);
   if (partition_)

@@ -32,6 +32,31 @@ void rank_state::release(const std::vector<slot_id>& slots) {
     slots_.erase(slot);
 }
 
+void rank_state::take(const trace_order& order) {
+  trace_.start(order);
+  report_trace();
+}
+
+void rank_state::report_trace() {
+  auto part = trace_.take();
+  if (!part)
+    return;
+  part->rank = setup.rank;
+  part->stage = assignment_.stage;
+  self_->send(setup.node, std::move(*part));
+}
+
+void rank_state::tell_request(const step_plan& plan, const step_entry& entry) const {
+  log::debug("rank {} epoch {} step {} request {} '{}' has slot {} from position {} on",
+             number(setup.rank),
+             number(epoch_),
+             number(plan.step),
+             number(entry.request),
+             entry.label,
+             number(entry.slot),
+             entry.position);
+}
+
 /// What the request asks of the sampler. It is told again in a new epoch: a token that was chosen
 /// and never committed is no part of the answer.
 result<void> rank_state::take_rules(live_slot& slot, const step_entry& entry) const {
@@ -59,6 +84,7 @@ result<rank_state::live_slot*> rank_state::find_slot(const step_plan& plan,
     auto& told = slots_[entry.slot];
     if (told.pages != entry.pages)
       told = live_slot{entry.pages, 0, {}, nullptr};
+    tell_request(plan, entry);
     if (!plan.replay())
       if (auto taken = take_rules(told, entry); !taken)
         return taken.error();
@@ -192,6 +218,7 @@ void rank_state::begin(const compute::partition_input& input) {
   collective_ns_before_ = setup.board->collective_ns.load(std::memory_order_relaxed);
   rank_board::add(setup.board->wait_ns, nanoseconds(pass_begin_ - pass_end_));
   rank_board::set(setup.board->step, number(step_.step));
+  trace_.begin(step_, pass_begin_);
   setup.last_deeds->set_place(epoch_, step_.step);
   setup.last_deeds->note({recorded::step, 0, 0, 0, step_.rows()});
   release(step_.released);
@@ -232,7 +259,9 @@ void rank_state::run_unit() {
   }
   if (injector)
     injector->end_layer(clock::now() - begin);
-  compute_ns_ += nanoseconds(clock::now() - begin);
+  const auto end = clock::now();
+  compute_ns_ += nanoseconds(end - begin);
+  trace_.add(trace_kind::layer, begin, end, *unit);
   if (partition_->next_unit())
     self_->send(rank_actor{self_}, unit_due{step_.step});
   else
@@ -266,6 +295,7 @@ void rank_state::finish_pass() {
     end_replay();
   else
     send_choices(std::get<compute::final_output>(*output));
+  trace_.add(trace_kind::finish, begin, clock::now(), 0);
   count_pass();
 }
 
@@ -295,7 +325,10 @@ void rank_state::send_boundary(const step_plan& plan, compute::buffer payload) {
   note_frame(message_kind::partition_input,
              number(neighbour(assignment_.stage + 1, assignment_.tensor)),
              payload.size());
+  const auto begin = clock::now();
+  const auto bytes = payload.size();
   self_->send(*next_, message, std::move(payload));
+  count_send(begin, bytes);
 }
 
 // -- replays --------------------------------------------------------------------------------------
@@ -409,12 +442,22 @@ void rank_state::send_choices(compute::final_output& output) {
     ++row;
   }
   note_frame(message_kind::step_output, transport::conductor_key, message.choices.size());
+  const auto begin = clock::now();
   self_->send(*conductor_, std::move(message));
+  count_send(begin, 0);
+}
+
+void rank_state::count_send(clock::time_point begin, std::uint64_t bytes) {
+  const auto end = clock::now();
+  rank_board::add(setup.board->send_ns, nanoseconds(end - begin));
+  trace_.add(trace_kind::send, begin, end, bytes);
 }
 
 void rank_state::count_pass() {
   auto& board = *setup.board;
   pass_end_ = clock::now();
+  trace_.end(step_.step, pass_end_);
+  report_trace();
   rank_board::add(board.steps, 1);
   rank_board::add(board.rows, step_.rows());
   if (step_.replay())

@@ -9,6 +9,7 @@
 #include "actors/rank.hpp"
 #include "actors/slot_rules.hpp"
 #include "actors/state_moves.hpp"
+#include "actors/tracer.hpp"
 #include "compute/partition.hpp"
 #include "config/log.hpp"
 
@@ -69,6 +70,9 @@ public:
   /// Something is to go wrong, in whatever phase.
   void take(const fault_order& order);
 
+  /// The next steps are to be noted, in whatever phase.
+  void take(const trace_order& order);
+
   /// Whether a peer was of the last plan only, and gave away all that it had.
   bool has_left(transport::peer_key peer) const;
 
@@ -127,6 +131,7 @@ private:
   result<compute::batch> make_batch(const step_plan& plan);
   result<compute::buffer> read_kept(const step_plan& plan);
   void keep(const compute::buffer& payload);
+  void tell_request(const step_plan& plan, const step_entry& entry) const;
   result<void> take_rules(live_slot& slot, const step_entry& entry) const;
 
   bool publishes() const { return partition_->record().owns_output && assignment_.tensor == 0; }
@@ -142,6 +147,8 @@ private:
   void take_frame(transport::peer_key from, transport::frame&& received);
   void count_wires();
   void count_pass();
+  void count_send(clock::time_point begin, std::uint64_t bytes);
+  void report_trace();
   void note_frame(message_kind kind, transport::peer_key to, std::uint64_t amount);
 
   /// nullptr where nothing goes wrong on purpose.
@@ -175,7 +182,8 @@ private:
   step_plan step_;                     ///< Of the current pass.
   clock::time_point pass_begin_;
   clock::time_point pass_end_ = clock::now();
-  std::uint64_t compute_ns_ = 0;           ///< Of the current pass, collectives included.
+  std::uint64_t compute_ns_ = 0; ///< Of the current pass, collectives included.
+  tracer trace_;
   std::uint64_t collective_ns_before_ = 0; ///< The board's, when the pass began.
 };
 

@@ -82,6 +82,7 @@ void schedule::admit() {
 /// What ranks have to know of a slot, once in an epoch.
 void schedule::introduce(step_entry& entry, sequence& which) {
   entry.pages = which.pages;
+  entry.label = which.wish.label;
   which.introduced = true;
   if (!which.wish.rules)
     return;
@@ -95,6 +96,7 @@ void schedule::introduce(step_entry& entry, sequence& which) {
 void schedule::add_entry(next_step& step, flight& record, sequence& which, std::size_t count) {
   step_entry entry;
   entry.slot = which.slot;
+  entry.request = which.wish.id;
   entry.position = static_cast<std::uint32_t>(which.planned);
   entry.count = static_cast<std::uint32_t>(count);
   if (!which.introduced)
@@ -168,10 +170,21 @@ std::size_t schedule::ordinary_in_flight() const {
     in_flight_.begin(), in_flight_.end(), [](const auto& one) { return !one.replay(); }));
 }
 
+/// The least number that no ordinary step in flight has.
+std::uint32_t schedule::free_micro_batch() const {
+  std::uint32_t number = 0;
+  const auto taken = [&](const flight& one) { return !one.replay() && one.micro_batch == number; };
+  while (std::any_of(in_flight_.begin(), in_flight_.end(), taken))
+    ++number;
+  return number;
+}
+
 next_step schedule::number_step(next_step step, flight record, epoch_id epoch) {
   step.plan.epoch = epoch;
   step.plan.step = static_cast<step_id>(next_step_++);
   record.step = step.plan.step;
+  if (!record.replay())
+    step.plan.micro_batch = record.micro_batch = free_micro_batch();
   in_flight_.push_back(std::move(record));
   return step;
 }

@@ -21,6 +21,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace troupe::actors {
@@ -52,6 +53,7 @@ using held_slots = std::map<slot_id, std::vector<stage_holding>>;
 /// A request as the schedule sees it.
 struct sequence_wish {
   request_id id{};
+  std::string label;            ///< What the client calls it.
   std::vector<token_id> prompt; ///< At least one token.
   std::size_t max_tokens = 0;   ///< New tokens at most, at least 1.
   sampling_choice sampling;
@@ -166,6 +168,7 @@ private:
     std::vector<slot_id> outputs; ///< Slots that this step gives a token to, in order.
     std::vector<part> touched;    ///< All slots with rows in it.
     range stages;                 ///< Of a replay; empty for an ordinary step.
+    std::uint32_t micro_batch = 0;
 
     bool replay() const { return stages.end > stages.begin; }
   };
@@ -184,6 +187,7 @@ private:
   void advance(const flight& record);
   bool hold_on(sequence& which, const held_slots& held) const;
   std::size_t ordinary_in_flight() const;
+  std::uint32_t free_micro_batch() const;
   void add_decode_rows(next_step& step, flight& record);
   void add_prompt_rows(next_step& step, flight& record);
   void introduce(step_entry& entry, sequence& which);

@@ -61,6 +61,7 @@ std::optional<next_step> schedule::plan_replay(epoch_id epoch) {
     const auto end = lack.positions.begin + count;
     step_entry entry;
     entry.slot = slot;
+    entry.request = which.wish.id;
     entry.position = static_cast<std::uint32_t>(lack.positions.begin);
     entry.count = static_cast<std::uint32_t>(count);
     entry.pages = which.pages;

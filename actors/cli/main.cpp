@@ -7,10 +7,12 @@
 #include "actors/cli/doctor.hpp"
 #include "actors/cli/generate.hpp"
 #include "actors/cli/inject.hpp"
+#include "actors/cli/join.hpp"
 #include "actors/cli/model.hpp"
 #include "actors/cli/node.hpp"
 #include "actors/cli/plan.hpp"
 #include "actors/cli/status.hpp"
+#include "actors/cli/trace.hpp"
 #include "actors/cli/up.hpp"
 #include "actors/cli/version.hpp"
 #include "transport/ucx/ucx_transport.hpp"
@@ -180,6 +182,28 @@ void add_stop(CLI::App& app, action& chosen) {
   command->callback([=, &chosen] { chosen = [=] { return run_stop_command(*options); }; });
 }
 
+void add_join(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<join_options>();
+  auto* command = add_command(
+    app,
+    "join",
+    "Add a node that is not in the cluster file to a running cluster, until it ends or is drained",
+    "  troupe join 192.168.1.10:7600 --name guest --model /models/llama \\\n"
+    "    --set node.guest.bind=192.168.1.77 --set security.secret_file=/etc/troupe/secret\n");
+  command->add_option("HEAD", options->head, "Address and control port of the head")->required();
+  command->add_option("--name", options->name, "Of the new node, unique in the cluster")
+    ->required();
+  command->add_option("--model", options->model, "Where this host has the model")->required();
+  command
+    ->add_option("--set",
+                 options->overrides,
+                 "A setting of this host: node.NAME.threads=4, security.secret_file=FILE; may be "
+                 "repeated")
+    ->take_all()
+    ->allow_extra_args(false);
+  command->callback([=, &chosen] { chosen = [=] { return run_join_command(*options); }; });
+}
+
 void add_drain(CLI::App& app, action& chosen) {
   auto options = std::make_shared<cluster_options>();
   auto node = std::make_shared<std::string>();
@@ -217,6 +241,32 @@ void add_inject(CLI::App& app, action& chosen) {
   command->add_option("--seed", wanted.seed, "Chooses what `any` leaves open")
     ->capture_default_str();
   command->callback([=, &chosen] { chosen = [=] { return run_inject_command(*options); }; });
+}
+
+void add_trace(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<trace_options>();
+  auto* command = add_command(
+    app,
+    "trace",
+    "Write what every rank does in the next steps, for https://ui.perfetto.dev",
+    "  troupe trace --steps 50                          the demo, started for this command\n"
+    "  troupe trace cluster.toml --steps 200 --out cluster.json\n"
+    "  troupe trace cluster.toml --requests 8           with work of its own beside others'\n");
+  add_cluster(command, options->cluster);
+  command->add_option("--steps", options->steps, "So many steps of every rank")
+    ->check(CLI::Range(1, 5000))
+    ->capture_default_str();
+  command->add_option("-o,--out", options->out, "Into this file; - for standard output")
+    ->capture_default_str();
+  command->add_option(
+    "--requests",
+    options->requests,
+    "Ask for so many answers meanwhile; an idle cluster is asked for two a stage otherwise");
+  command->add_option("--wait", options->wait_s, "Seconds to wait for so many steps")
+    ->check(CLI::Range(1, 3600))
+    ->capture_default_str();
+  command->add_flag("-q,--quiet", options->quiet, "Only errors");
+  command->callback([=, &chosen] { chosen = [=] { return run_trace_command(*options); }; });
 }
 
 void add_plan(CLI::App& app, action& chosen) {
@@ -340,9 +390,11 @@ int run(int argc, char** argv) {
   add_serve(app, chosen);
   add_node(app, chosen);
   add_status(app, chosen);
+  add_join(app, chosen);
   add_drain(app, chosen);
   add_stop(app, chosen);
   add_inject(app, chosen);
+  add_trace(app, chosen);
   add_doctor(app, chosen);
   add_bench(app, chosen);
   add_model(app, chosen);

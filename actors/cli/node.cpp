@@ -1,5 +1,6 @@
 #include "actors/cli/node.hpp"
 
+#include "actors/cli/plan_report.hpp"
 #include "actors/node.hpp"
 #include "actors/run_folder.hpp"
 
@@ -28,7 +29,11 @@ int run_node_command(const node_command_options& options) {
   const auto folder =
     options.run_folder.empty() ? actors::run_folder_for(*settings) : options.run_folder;
   log::start(settings->cluster.log_level, "node " + options.name);
-  if (auto ended = actors::run_node({*settings, options.name, folder}); !ended)
+  const auto draw_plan = [&]() -> std::string {
+    const auto report = make_plan_report(*settings);
+    return report ? plan_svg(*report) : std::string{};
+  };
+  if (auto ended = actors::run_node({*settings, options.name, folder, draw_plan}); !ended)
     return fail(ended.error());
   return 0;
 }

@@ -2,6 +2,7 @@
 // The control road between clients and the cluster: requests, text, status.
 
 #include "actors/messages/membership.hpp"
+#include "actors/messages/observing.hpp"
 #include "actors/messages/steps.hpp"
 #include "config/ids.hpp"
 
@@ -25,6 +26,7 @@ struct generate_request {
   std::uint32_t top_logprobs = 0; ///< And the most probable tokens in its place; 0 ... 20.
   std::vector<token_bias> bias;   ///< -100 ... 100 each; a token once.
   std::string schema;             ///< JSON schema that the answer follows (docs/json-schema.md).
+  std::string label;              ///< What the client calls it, for logs; may be empty.
 };
 
 template <class Inspector>
@@ -40,7 +42,8 @@ typename Inspector::result_type inspect(Inspector& f, generate_request& x) {
            x.with_logprobs,
            x.top_logprobs,
            x.bias,
-           x.schema);
+           x.schema,
+           x.label);
 }
 
 /// conductor -> client: the next piece of text, with the tokens behind it. Pieces joined are the
@@ -185,6 +188,9 @@ struct conductor_gauge {
   std::uint64_t steps_in_flight = 0;
   std::uint64_t pages_total = 0;
   std::uint64_t pages_used = 0;
+  std::uint64_t refused = 0; ///< Requests that were not taken.
+  tally queued_us, first_token_us, between_tokens_us, whole_us;
+  tally step_rows, step_requests; ///< Of each ordinary step: a micro-batch.
 };
 
 template <class Inspector>
@@ -200,7 +206,14 @@ typename Inspector::result_type inspect(Inspector& f, conductor_gauge& x) {
            x.steps,
            x.steps_in_flight,
            x.pages_total,
-           x.pages_used);
+           x.pages_used,
+           x.refused,
+           x.queued_us,
+           x.first_token_us,
+           x.between_tokens_us,
+           x.whole_us,
+           x.step_rows,
+           x.step_requests);
 }
 
 /// director -> client.
@@ -213,6 +226,9 @@ struct cluster_status {
   std::vector<node_status> nodes;
   std::vector<rank_status> ranks;
   conductor_gauge conductor;
+  std::uint64_t epochs_lost = 0;     ///< That ended by a fault.
+  std::uint64_t recoveries = 0;      ///< Times that it served again afterwards.
+  std::vector<cluster_event> events; ///< The last ones, oldest first.
 };
 
 template <class Inspector>
@@ -225,7 +241,10 @@ typename Inspector::result_type inspect(Inspector& f, cluster_status& x) {
            x.uptime_ms,
            x.nodes,
            x.ranks,
-           x.conductor);
+           x.conductor,
+           x.epochs_lost,
+           x.recoveries,
+           x.events);
 }
 
 /// client -> gateway: the cluster goes on without this node, which then ends. Answered when the

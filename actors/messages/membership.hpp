@@ -11,7 +11,7 @@
 namespace troupe::actors {
 
 /// Whoever changes a message of the data or the control road bumps this.
-inline constexpr std::uint16_t protocol_version = 2;
+inline constexpr std::uint16_t protocol_version = 3;
 
 using byte_string = std::vector<std::uint8_t>;
 
@@ -132,6 +132,7 @@ struct node_hello {
   std::vector<named_digest> samples; ///< compute::model::fingerprints() of the files that are here.
   std::vector<held_shard> held;      ///< Loaded for a former head, and still there.
   epoch_id last_epoch{};             ///< That this node has taken part in.
+  std::string guest; ///< The [[node]] of a node that is not in the cluster file; else empty.
 };
 
 template <class Inspector>
@@ -149,7 +150,29 @@ typename Inspector::result_type inspect(Inspector& f, node_hello& x) {
            x.tokenizer,
            x.samples,
            x.held,
-           x.last_epoch);
+           x.last_epoch,
+           x.guest);
+}
+
+/// Somebody who wants to become a node -> gateway -> director: what has the cluster agreed on?
+struct terms_query {
+  std::uint16_t version = protocol_version;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, terms_query& x) {
+  return f(caf::meta::type_name("terms_query"), x.version);
+}
+
+/// Texts of cluster files, without a model path.
+struct cluster_terms {
+  std::string agreed;  ///< Of the file; all nodes have its digest.
+  std::string present; ///< With those that joined since.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, cluster_terms& x) {
+  return f(caf::meta::type_name("cluster_terms"), x.agreed, x.present);
 }
 
 /// rank -> node -> director, conductor -> director: after an epoch, how to reach it in the next.
@@ -291,6 +314,9 @@ struct rank_gauge {
   std::uint64_t compute_ns = 0; ///< In units, embedding and head, collectives excluded.
   std::uint64_t collective_ns = 0;
   std::uint64_t wait_ns = 0; ///< Between a step's end and the next one's start.
+  std::uint64_t send_ns = 0; ///< Handing rows and choices to the wire.
+  std::uint64_t collectives = 0;
+  std::uint64_t collective_bytes = 0; ///< Of their results on this rank.
   std::uint64_t frames_sent = 0;
   std::uint64_t payload_bytes_sent = 0;
   std::uint64_t header_bytes_sent = 0;
@@ -324,6 +350,9 @@ typename Inspector::result_type inspect(Inspector& f, rank_gauge& x) {
            x.compute_ns,
            x.collective_ns,
            x.wait_ns,
+           x.send_ns,
+           x.collectives,
+           x.collective_bytes,
            x.frames_sent,
            x.payload_bytes_sent,
            x.header_bytes_sent,
@@ -342,23 +371,26 @@ typename Inspector::result_type inspect(Inspector& f, rank_gauge& x) {
 /// node -> director, periodically: the gauges of its ranks.
 struct node_beat {
   std::uint64_t incarnation = 0;
+  std::uint64_t sent_ns = 0; ///< By the node's steady clock.
   std::vector<rank_gauge> ranks;
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, node_beat& x) {
-  return f(caf::meta::type_name("node_beat"), x.incarnation, x.ranks);
+  return f(caf::meta::type_name("node_beat"), x.incarnation, x.sent_ns, x.ranks);
 }
 
 /// director -> node, in answer to a beat: the head is there. Without it a node that was cut off
 /// would wait for ever.
 struct beat_heard {
   std::uint64_t incarnation = 0; ///< Of the director.
+  std::uint64_t sent_ns = 0;     ///< Of the beat: node_beat::sent_ns.
+  std::uint64_t heard_ns = 0;    ///< By the head's steady clock.
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, beat_heard& x) {
-  return f(caf::meta::type_name("beat_heard"), x.incarnation);
+  return f(caf::meta::type_name("beat_heard"), x.incarnation, x.sent_ns, x.heard_ns);
 }
 
 /// director -> nodes: end the process in good order.

@@ -71,11 +71,13 @@ struct step_entry {
   static constexpr std::uint8_t wants_logprob = 4; ///< And the token's probability.
 
   slot_id slot{};
+  request_id request{}; ///< For logs and traces.
   std::uint32_t position = 0;
   std::uint32_t count = 0;
   std::uint8_t flags = 0;
   sampling_choice sampling;
   std::vector<page_id> pages;      ///< The whole list when the slot is new, else empty.
+  std::string label;               ///< Beside `pages`: what the client calls the request.
   std::vector<token_id> history;   ///< Tokens so far, only where a penalty needs them.
   std::vector<answer_rules> rules; ///< One, beside `pages`, where the request has any.
 
@@ -86,11 +88,13 @@ template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, step_entry& x) {
   return f(caf::meta::type_name("step_entry"),
            x.slot,
+           x.request,
            x.position,
            x.count,
            x.flags,
            x.sampling,
            x.pages,
+           x.label,
            x.history,
            x.rules);
 }
@@ -104,7 +108,8 @@ struct step_plan {
   /// A replay rebuilds state that was lost: only these stages run, and the last of them publishes
   /// an empty output. Empty for an ordinary step, which all stages run.
   std::uint32_t first_stage = 0;
-  std::uint32_t last_stage = 0; ///< One past the last.
+  std::uint32_t last_stage = 0;  ///< One past the last.
+  std::uint32_t micro_batch = 0; ///< Which of the steps that are in flight at once.
 
   bool replay() const { return last_stage > first_stage; }
 
@@ -124,7 +129,8 @@ typename Inspector::result_type inspect(Inspector& f, step_plan& x) {
            x.entries,
            x.released,
            x.first_stage,
-           x.last_stage);
+           x.last_stage,
+           x.micro_batch);
 }
 
 /// conductor -> ranks that own input: the plan and one token a row.

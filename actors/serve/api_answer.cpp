@@ -2,6 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 namespace troupe::actors::serve {
 
 namespace {
@@ -34,16 +37,74 @@ std::string chunk(const answer_names& names, ordered_json choice) {
   return write(made);
 }
 
-ordered_json chunk_choice(std::size_t index, ordered_json delta, ordered_json finish) {
+double told_logprob(float logprob) {
+  return std::isfinite(logprob) ? std::max<double>(logprob, least_logprob) : least_logprob;
+}
+
+ordered_json chat_token(const likely_token& one) {
+  auto bytes = ordered_json::array();
+  for (const auto byte : one.bytes)
+    bytes.push_back(static_cast<unsigned char>(byte));
+  return {{"token", token_text(one.bytes)},
+          {"logprob", told_logprob(one.logprob)},
+          {"bytes", std::move(bytes)}};
+}
+
+ordered_json chat_logprobs(std::span<const token_likelihood> likely) {
+  auto content = ordered_json::array();
+  for (const auto& one : likely) {
+    auto told = chat_token(one.chosen);
+    auto& top = told["top_logprobs"] = ordered_json::array();
+    for (const auto& other : one.top)
+      top.push_back(chat_token(other));
+    content.push_back(std::move(told));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+ordered_json text_logprobs(std::span<const token_likelihood> likely, bool with_top) {
+  auto tokens = ordered_json::array();
+  auto logprobs = ordered_json::array();
+  auto top = ordered_json::array();
+  auto offsets = ordered_json::array();
+  for (const auto& one : likely) {
+    tokens.push_back(token_text(one.chosen.bytes));
+    logprobs.push_back(told_logprob(one.chosen.logprob));
+    offsets.push_back(one.offset);
+    auto others = ordered_json::object();
+    for (const auto& other : one.top)
+      others.emplace(token_text(other.bytes), told_logprob(other.logprob));
+    top.push_back(std::move(others));
+  }
+  return {{"tokens", std::move(tokens)},
+          {"token_logprobs", std::move(logprobs)},
+          {"top_logprobs", with_top ? std::move(top) : ordered_json()},
+          {"text_offset", std::move(offsets)}};
+}
+
+// Null where nobody asked.
+ordered_json logprobs_of(const answer_names& names, std::span<const token_likelihood> likely) {
+  if (!names.with_logprobs)
+    return nullptr;
+  return names.chat ? chat_logprobs(likely) : text_logprobs(likely, names.top_logprobs > 0);
+}
+
+ordered_json
+chunk_choice(std::size_t index, ordered_json delta, ordered_json logprobs, ordered_json finish) {
   return {{"index", index},
           {"delta", std::move(delta)},
-          {"logprobs", nullptr},
+          {"logprobs", std::move(logprobs)},
           {"finish_reason", std::move(finish)}};
 }
 
-ordered_json text_choice(std::size_t index, const std::string& text, ordered_json finish) {
-  return {
-    {"index", index}, {"text", text}, {"logprobs", nullptr}, {"finish_reason", std::move(finish)}};
+ordered_json text_choice(std::size_t index,
+                         const std::string& text,
+                         ordered_json logprobs,
+                         ordered_json finish) {
+  return {{"index", index},
+          {"text", text},
+          {"logprobs", std::move(logprobs)},
+          {"finish_reason", std::move(finish)}};
 }
 
 ordered_json describe(const model_facts& model) {
@@ -67,29 +128,34 @@ std::string completion_json(const answer_names& names,
       list.push_back(
         {{"index", i},
          {"message", {{"role", "assistant"}, {"content", one.text}, {"refusal", nullptr}}},
-         {"logprobs", nullptr},
+         {"logprobs", logprobs_of(names, one.likely)},
          {"finish_reason", one.finish}});
     else
-      list.push_back(text_choice(i, one.text, one.finish));
+      list.push_back(text_choice(i, one.text, logprobs_of(names, one.likely), one.finish));
   }
   made["usage"] = usage_of(usage);
   return write(made);
 }
 
 std::string role_chunk(const answer_names& names, std::size_t choice) {
-  return chunk(names, chunk_choice(choice, {{"role", "assistant"}, {"content", ""}}, nullptr));
+  return chunk(names,
+               chunk_choice(choice, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr));
 }
 
-std::string text_chunk(const answer_names& names, std::size_t choice, const std::string& text) {
+std::string text_chunk(const answer_names& names,
+                       std::size_t choice,
+                       const std::string& text,
+                       std::span<const token_likelihood> likely) {
+  auto logprobs = logprobs_of(names, likely);
   return chunk(names,
-               names.chat ? chunk_choice(choice, {{"content", text}}, nullptr)
-                          : text_choice(choice, text, nullptr));
+               names.chat ? chunk_choice(choice, {{"content", text}}, std::move(logprobs), nullptr)
+                          : text_choice(choice, text, std::move(logprobs), nullptr));
 }
 
 std::string finish_chunk(const answer_names& names, std::size_t choice, const std::string& finish) {
   return chunk(names,
-               names.chat ? chunk_choice(choice, ordered_json::object(), finish)
-                          : text_choice(choice, "", finish));
+               names.chat ? chunk_choice(choice, ordered_json::object(), nullptr, finish)
+                          : text_choice(choice, "", nullptr, finish));
 }
 
 std::string usage_chunk(const answer_names& names, const token_usage& usage) {

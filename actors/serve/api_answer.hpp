@@ -2,6 +2,7 @@
 // The answers of the API as JSON on one line, in the shapes of OpenAI's text_completion and
 // chat.completion objects and their chunks. Always valid JSON in UTF-8.
 
+#include "actors/serve/logprobs.hpp"
 #include "config/ids.hpp"
 
 #include <cstdint>
@@ -15,6 +16,8 @@ namespace troupe::actors::serve {
 /// What all answers to one request share.
 struct answer_names {
   bool chat = false;
+  bool with_logprobs = false;
+  std::uint32_t top_logprobs = 0;
   bool with_usage = false; ///< Chunks: say "usage": null where it does not come yet.
   std::string id;          ///< "cmpl-...", "chatcmpl-..."
   std::string model;
@@ -24,6 +27,7 @@ struct answer_names {
 struct choice_text {
   std::string text;
   std::string finish; ///< "stop" or "length".
+  std::vector<token_likelihood> likely;
 };
 
 struct token_usage {
@@ -39,8 +43,11 @@ std::string completion_json(const answer_names& names,
 /// Chat: the first chunk of a choice.
 std::string role_chunk(const answer_names& names, std::size_t choice);
 
-/// More text of a choice.
-std::string text_chunk(const answer_names& names, std::size_t choice, const std::string& text);
+/// More text of a choice, and the tokens behind it where they are asked for.
+std::string text_chunk(const answer_names& names,
+                       std::size_t choice,
+                       const std::string& text,
+                       std::span<const token_likelihood> likely);
 
 /// The last chunk of a choice.
 std::string finish_chunk(const answer_names& names, std::size_t choice, const std::string& finish);

@@ -1,5 +1,6 @@
 #include "actors/serve/api_request.hpp"
 
+#include "actors/serve/answer_fields.hpp"
 #include "actors/serve/json_values.hpp"
 #include "config/nearest.hpp"
 
@@ -152,6 +153,7 @@ struct reading {
   bool has_stream_options = false;
   bool without_tools = false; ///< "tool_choice": "none"
   bool refuse_unknown = true;
+  std::size_t vocabulary = 0; ///< api_rules::vocabulary
 };
 
 constexpr std::uint64_t most_tokens = std::numeric_limits<std::int32_t>::max();
@@ -204,6 +206,9 @@ const field_table& shared_fields() {
     {"n", [](const json& v, reading& r) { return take_whole(v, r.wish.n, 1, most_tokens); }},
     {"stream", [](const json& v, reading& r) { return take(v, r.wish.stream); }},
     {"stream_options", take_stream_options},
+    {"logit_bias",
+     [](const json& v, reading& r) { return take_logit_bias(v, r.vocabulary, r.wish); }},
+    {"response_format", [](const json& v, reading& r) { return take_response_format(v, r.wish); }},
     {"ignore_eos", [](const json& v, reading& r) { return take(v, r.wish.ignore_end); }},
   };
   return all;
@@ -216,6 +221,8 @@ const field_table& chat_fields() {
      [](const json& v, reading& r) {
        return take_whole(v, r.max_completion_tokens.emplace(), 0, most_tokens);
      }},
+    {"logprobs", [](const json& v, reading& r) { return take_chat_logprobs(v, r.wish); }},
+    {"top_logprobs", [](const json& v, reading& r) { return take_top_logprobs(v, r.wish); }},
     {"tools", [](const json& v, reading& r) { return take_tools(v, r.wish.tools); }},
     {"tool_choice",
      [](const json& v, reading& r) -> std::string {
@@ -231,6 +238,7 @@ const field_table& chat_fields() {
 const field_table& text_fields() {
   static const field_table all{
     {"prompt", [](const json& v, reading& r) { return take_prompts(v, r.wish.prompts); }},
+    {"logprobs", [](const json& v, reading& r) { return take_text_logprobs(v, r.wish); }},
   };
   return all;
 }
@@ -248,10 +256,6 @@ constexpr std::array<std::string_view, 8> ignored_fields{"user",
 // Known, but not implemented; with these values they change nothing.
 const std::map<std::string_view, json>& neutral_values() {
   static const std::map<std::string_view, json> all{
-    {"logprobs", false},
-    {"top_logprobs", 0},
-    {"logit_bias", json::object()},
-    {"response_format", {{"type", "text"}}},
     {"functions", json::array()},
     {"function_call", "none"},
     {"modalities", {"text"}},
@@ -318,7 +322,7 @@ read_completion(std::string_view body, bool chat, const api_rules& rules, comple
   if (auto wrong = parse_body(body, rules, object))
     return wrong;
   into.chat = chat;
-  reading state{into, {}, {}, false, false, rules.refuse_unknown};
+  reading state{into, {}, {}, false, false, rules.refuse_unknown, rules.vocabulary};
   for (const auto& [name, value] : object.items())
     if (auto wrong = read_field(name, value, chat, state))
       return wrong;
@@ -332,6 +336,11 @@ read_completion(std::string_view body, bool chat, const api_rules& rules, comple
   if (state.has_stream_options && !into.stream)
     return api_error{
       400, "stream_options goes with stream = true only", "stream_options", "invalid_value"};
+  if (chat && into.top_logprobs > 0 && !into.with_logprobs)
+    return api_error{
+      400, "top_logprobs goes with logprobs = true only", "top_logprobs", "invalid_value"};
+  if (auto wrong = read_schema(body, into))
+    return wrong;
   const auto prompts = chat ? std::size_t{1} : into.prompts.size();
   if (prompts * into.n > rules.max_choices)
     return api_error{400,

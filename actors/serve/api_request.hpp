@@ -40,6 +40,11 @@ struct completion_wish {
   bool stream = false;
   bool include_usage = false;
   bool ignore_end = false; ///< "ignore_eos": go on after the model's end token.
+  bool with_logprobs = false;
+  std::uint32_t top_logprobs = 0; ///< Likely tokens beside each one; 0 ... 20.
+  std::vector<compute::logit_bias> bias;
+  bool follows_schema = false; ///< response_format is json_schema.
+  std::string schema;          ///< That the answer follows; empty: any text.
 };
 
 /// What the reader is bound to.
@@ -47,6 +52,7 @@ struct api_rules {
   bool refuse_unknown = true;
   std::size_t nesting = 64;
   std::size_t max_choices = 16;
+  std::size_t vocabulary = std::size_t{1} << 22; ///< Ids of logit_bias lie below it.
 };
 
 /// Fills `into`, which holds the defaults. The first mistake, with the field and what is allowed;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <iterator>
 #include <map>
 #include <random>
 
@@ -49,6 +50,8 @@ public:
 private:
   struct choice {
     choice_text answer;
+    std::optional<likelihoods> likely; ///< Where they are asked for.
+    std::size_t characters = 0;        ///< Of the text that was sent or kept.
     std::uint64_t tokens = 0;
     bool ended = false;
   };
@@ -61,6 +64,7 @@ private:
   void send(std::string chunk);
   void fail(const api_error& why);
   void complete();
+  static std::vector<token_likelihood> take_shown(choice& one);
   std::uint64_t completion_tokens() const;
 
   self_pointer self_ = nullptr;
@@ -99,6 +103,9 @@ void completion_state::start(self_pointer actor,
   if (wrong)
     return fail(*wrong);
   choices_.resize(prompts_.size() * wish_.n);
+  if (wish_.with_logprobs)
+    for (auto& one : choices_)
+      one.likely.emplace(*shared_->words);
   if (wish_.max_tokens == 0u) {
     for (auto& one : choices_)
       one.answer.finish = "length";
@@ -130,6 +137,8 @@ std::optional<api_error> completion_state::read(bool chat) {
   wish_.sampling.seed = wish_.seed ? *wish_.seed : seeded ? defaults.seed : random_seed();
   names_.chat = chat;
   names_.with_usage = wish_.include_usage;
+  names_.with_logprobs = wish_.with_logprobs;
+  names_.top_logprobs = wish_.top_logprobs;
   names_.id = (chat ? "chatcmpl-" : "cmpl-") + exchange_->request().id;
   names_.model = shared_->model.name;
   names_.created = std::time(nullptr);
@@ -194,6 +203,12 @@ void completion_state::ask() {
       wish_.max_tokens.value_or(static_cast<std::uint32_t>(shared_->settings.generate.max_tokens));
     wish.stop = wish_.stop;
     wish.ignore_end = wish_.ignore_end;
+    wish.with_logprobs = wish_.with_logprobs;
+    wish.top_logprobs = wish_.top_logprobs;
+    for (const auto& [token, bias] : wish_.bias)
+      wish.bias.push_back({token, bias});
+    wish.schema = wish_.schema;
+    wish.label = exchange_->request().id;
     self_
       ->request(shared_->gateway,
                 caf::infinite,
@@ -251,12 +266,34 @@ void completion_state::take(const text_piece& piece) {
     return;
   auto& one = choices_[found->second];
   one.tokens += piece.tokens.size();
+  if (one.likely)
+    for (std::size_t i = 0; i < piece.logprobs.size(); ++i)
+      one.likely->add(piece.tokens[i],
+                      piece.logprobs[i],
+                      i < piece.top.size() ? piece.top[i] : std::vector<token_odds>{},
+                      one.answer.likely);
   if (piece.text.empty())
     return;
-  if (wish_.stream)
-    send(text_chunk(names_, found->second, piece.text));
-  else
+  one.characters += count_characters(piece.text);
+  if (!wish_.stream) {
     one.answer.text += piece.text;
+    return;
+  }
+  const auto told = take_shown(one);
+  send(text_chunk(names_, found->second, piece.text, told));
+}
+
+/// The tokens whose text has been sent: what is held back, because it may be a stop string, shows
+/// no tokens either.
+std::vector<token_likelihood> completion_state::take_shown(choice& one) {
+  auto& likely = one.answer.likely;
+  const auto first_hidden = std::find_if(likely.begin(), likely.end(), [&](const auto& token) {
+    return token.offset >= one.characters;
+  });
+  std::vector<token_likelihood> shown(std::make_move_iterator(likely.begin()),
+                                      std::make_move_iterator(first_hidden));
+  likely.erase(likely.begin(), first_hidden);
+  return shown;
 }
 
 void completion_state::take(const request_end& end) {
@@ -268,6 +305,8 @@ void completion_state::take(const request_end& end) {
     return refuse({static_cast<errc>(end.code), end.what});
   one.ended = true;
   one.answer.finish = end.reason == finish_reason::length ? "length" : "stop";
+  if (!wish_.stream)
+    one.answer.likely = take_shown(one);
   send(finish_chunk(names_, found->second, one.answer.finish));
   if (++ended_ == choices_.size())
     complete();

@@ -289,7 +289,8 @@ void connection<Stream>::flush() {
     log::debug("http {} from {} is cut off", answer_->request().id, peer_);
     return cut();
   }
-  last_answer_ = last_answer_ || complete;
+  if (complete && !std::exchange(last_answer_, true))
+    place_.options->on_answered(answer_->request(), answer_->status());
   output_of_answer_ += bytes.size();
   output_ += bytes;
   write();
@@ -364,6 +365,8 @@ void connection<Stream>::cut() {
   error_code ignored;
   socket().close(ignored);
   if (answer_) {
+    if (!last_answer_)
+      place_.options->on_answered(answer_->request(), 0);
     answer_->detach();
     answer_.reset();
   }

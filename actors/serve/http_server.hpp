@@ -33,6 +33,9 @@ struct http_options {
   http_limits limits;
   /// Called on the server's thread for each request; answers at once or later.
   std::function<void(exchange_handle)> on_request;
+  /// Called on the server's thread when an answer is complete, with its status; or with 0 when its
+  /// client left before.
+  std::function<void(const http_request&, unsigned status)> on_answered;
   /// Makes the body of an answer to what is no request: 400, 408, 413, 431, 503.
   std::function<std::string(unsigned status, const std::string& what)> describe_error;
   /// What the comments of a silent stream say. On the server's thread.

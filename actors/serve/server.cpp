@@ -3,16 +3,18 @@
 #include "actors/serve/access.hpp"
 #include "actors/serve/completion.hpp"
 #include "actors/serve/http_server.hpp"
+#include "actors/serve/metrics.hpp"
+#include "actors/serve/overview.hpp"
+#include "actors/serve/page.hpp"
+#include "actors/serve/routes.hpp"
 #include "actors/system.hpp"
 #include "config/cluster_file.hpp"
 #include "config/log.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <ctime>
 #include <functional>
-#include <iterator>
 #include <thread>
 
 namespace troupe::actors::serve {
@@ -23,6 +25,8 @@ using std::chrono::milliseconds;
 using clock = std::chrono::steady_clock;
 
 constexpr milliseconds pulse_period{100};
+/// Of events for the page: a few a second look alive and cost nothing that is felt.
+constexpr milliseconds view_period{500};
 
 /// Asks the director how it is, again and again.
 struct pulse_state {
@@ -30,7 +34,20 @@ struct pulse_state {
 
   clock::time_point asked = clock::now(); ///< Of the last question.
   bool waiting = false;
+  clock::time_point shown{}; ///< To those who watch.
 };
+
+std::string overview_of(const service& shared) {
+  const auto known = shared.pulse.status();
+  return overview_json(known ? *known : cluster_status{}, shared.pulse.read(), shared.model.name);
+}
+
+void show(pulse_state& my, const service& shared) {
+  if (clock::now() - my.shown < view_period || shared.watched->empty())
+    return;
+  my.shown = clock::now();
+  shared.watched->tell(overview_of(shared));
+}
 
 caf::behavior watch_pulse(caf::stateful_actor<pulse_state>* self, service_handle shared) {
   self->send(self, tick{});
@@ -38,6 +55,7 @@ caf::behavior watch_pulse(caf::stateful_actor<pulse_state>* self, service_handle
     [self, shared](tick) {
       auto& my = self->state;
       self->delayed_send(self, pulse_period, tick{});
+      show(my, *shared);
       if (my.waiting)
         return shared->pulse.miss(my.asked);
       my.waiting = true;
@@ -55,7 +73,7 @@ caf::behavior watch_pulse(caf::stateful_actor<pulse_state>* self, service_handle
 }
 
 /// The last word of the director may be as old as the pulse's period: before somebody is told "not
-/// ready", it is asked again. Then goes on, with or without an answer.
+/// ready", or gets numbers, it is asked again. Then goes on, with or without an answer.
 void look_again(caf::event_based_actor* self,
                 const service_handle& shared,
                 const work_token& token,
@@ -91,8 +109,8 @@ std::string name_of_model(const cluster_settings& settings) {
 class front_door final : public server {
 public:
   front_door(caf::actor_system& system, const server_setup& setup, access who)
-    : system_(system), shared_(std::make_shared<service>(*setup.settings)),
-      access_(std::move(who)) {
+    : system_(system), shared_(std::make_shared<service>(*setup.settings)), access_(std::move(who)),
+      plan_svg_(setup.plan_svg) {
     shared_->gateway = setup.gateway;
     shared_->words = setup.words;
     shared_->model = {name_of_model(*setup.settings), std::time(nullptr), setup.context};
@@ -106,6 +124,7 @@ public:
     shared_->rules.refuse_unknown = serve.unknown_parameters == "refuse";
     shared_->rules.nesting = serve.nesting;
     shared_->rules.max_choices = serve.max_choices;
+    shared_->rules.vocabulary = setup.words->vocabulary_size();
   }
 
   ~front_door() override { stop(milliseconds{0}); }
@@ -121,11 +140,15 @@ private:
   void route(const exchange_handle& exchange);
   void serve(const exchange_handle& exchange);
   void route_model(const exchange_handle& exchange, std::string_view name);
+  void watch(const exchange_handle& exchange) const;
   http_response health(bool ready_wanted) const;
+  http_response metrics() const;
+  http_response plan() const;
 
   caf::actor_system& system_;
   service_handle shared_;
   access access_;
+  std::string plan_svg_;
   caf::actor pulse_;
   std::unique_ptr<http_server> http_;
   std::string url_;
@@ -146,6 +169,9 @@ result<void> front_door::open() {
   options.limits.read = milliseconds(serve.read_ms);
   options.limits.keep_alive = milliseconds(serve.keep_alive_ms);
   options.on_request = [this](const exchange_handle& exchange) { answer(exchange); };
+  options.on_answered = [this](const http_request& asked, unsigned status) {
+    shared_->answers.add(asked.path, status);
+  };
   options.describe_error = [](unsigned status, const std::string& what) {
     return error_json({status, what, {}, {}});
   };
@@ -175,6 +201,7 @@ result<void> front_door::open() {
 void front_door::stop(milliseconds grace) {
   if (!http_)
     return;
+  shared_->watched->close();
   http_->stop(grace); // Those who answer hear that their clients are gone.
   caf::anon_send_exit(pulse_, caf::exit_reason::user_shutdown);
   pulse_ = nullptr;
@@ -199,8 +226,9 @@ void front_door::answer(const exchange_handle& exchange) {
     made.headers.emplace_back("Access-Control-Max-Age", "600");
     return exchange->respond(std::move(made));
   }
-  const bool is_health = asked.path.starts_with("/health");
-  if (!is_health && !access_.has_key(asked))
+  // Neither tells anything: the page asks with the key that its reader gives it.
+  const bool is_open = asked.path.starts_with("/health") || asked.path == "/";
+  if (!is_open && !access_.has_key(asked))
     return exchange->respond(
       error_response({401,
                       "this server asks for an API key: Authorization: Bearer KEY, with a KEY of "
@@ -213,31 +241,28 @@ void front_door::answer(const exchange_handle& exchange) {
 void front_door::route(const exchange_handle& exchange) {
   const auto& asked = exchange->request();
   const std::string_view path = asked.path;
-  const bool reads = asked.method == "GET" || asked.method == "HEAD";
-  constexpr std::string_view posts[]{
-    "/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"};
-  constexpr std::string_view gets[]{"/health", "/health/live", "/health/ready", "/v1/models"};
-  const auto among = [&](const auto& list) {
-    return std::find(std::begin(list), std::end(list), path) != std::end(list);
-  };
-  const bool one_model = path.starts_with("/v1/models/");
-  if (!among(posts) && !among(gets) && !one_model)
+  const auto* there = find_route(path);
+  if (there == nullptr)
     return exchange->respond(
       error_response({404,
                       fmt::format("there is nothing at {}; docs/api.md lists what is", path),
                       {},
                       "not_found"}));
-  if (among(posts) ? asked.method != "POST" : !reads) {
+  const bool reads = asked.method == "GET" || asked.method == "HEAD";
+  if (there->takes_post ? asked.method != "POST" : !reads) {
     auto refused = error_response(
       {405,
-       fmt::format("{} takes {}, not {}", path, among(posts) ? "POST" : "GET", asked.method),
+       fmt::format("{} takes {}, not {}", path, there->takes_post ? "POST" : "GET", asked.method),
        {},
        "method_not_allowed"});
-    refused.headers.emplace_back("Allow", among(posts) ? "POST" : "GET, HEAD");
+    refused.headers.emplace_back("Allow", there->takes_post ? "POST" : "GET, HEAD");
     return exchange->respond(std::move(refused));
   }
   const bool completes = path == "/v1/completions" || path == "/v1/chat/completions";
-  if ((completes || path == "/health/ready") && !shared_->pulse.read().ready) {
+  const bool wants_news =
+    path == "/metrics" || path == "/events"
+    || ((completes || path == "/health/ready") && !shared_->pulse.read().ready);
+  if (wants_news) {
     system_.spawn(look_again, shared_, count_work(shared_), [this, exchange] { serve(exchange); });
     return;
   }
@@ -253,6 +278,14 @@ void front_door::serve(const exchange_handle& exchange) {
     return spawn_words(system_, shared_, exchange);
   if (path.starts_with("/health"))
     return exchange->respond(health(path == "/health/ready"));
+  if (path == "/")
+    return exchange->respond(page_answer());
+  if (path == "/events")
+    return watch(exchange);
+  if (path == "/metrics")
+    return exchange->respond(metrics());
+  if (path == "/plan.svg")
+    return exchange->respond(plan());
   if (path.starts_with("/v1/models/"))
     return route_model(exchange, path.substr(std::string_view("/v1/models/").size()));
   exchange->respond({200, "application/json", model_list_json(shared_->model), {}});
@@ -266,6 +299,34 @@ void front_door::route_model(const exchange_handle& exchange, std::string_view n
      fmt::format("there is no model {}; this server has {}", name, shared_->model.name),
      "model",
      "model_not_found"}));
+}
+
+void front_door::watch(const exchange_handle& exchange) const {
+  if (exchange->request().method == "HEAD")
+    return exchange->begin_events(); // ends at once: nobody watches
+  if (!shared_->watched->add(exchange))
+    return exchange->respond(
+      error_response({503,
+                      fmt::format("{} pages watch already, or the server ends", viewers::most),
+                      {},
+                      "overloaded"},
+                     retry_after_s(*shared_)));
+  exchange->send_event(overview_of(*shared_));
+}
+
+http_response front_door::metrics() const {
+  const auto known = shared_->pulse.status();
+  const server_facts facts{shared_->model.name,
+                           shared_->pulse.read().ready,
+                           http_->connections(),
+                           shared_->answers.read()};
+  return {200, metrics_type, metrics_text(known ? *known : cluster_status{}, facts), {}};
+}
+
+http_response front_door::plan() const {
+  if (plan_svg_.empty())
+    return error_response({404, "this head has drawn no plan", {}, "not_found"});
+  return {200, "image/svg+xml", plan_svg_, {}};
 }
 
 http_response front_door::health(bool ready_wanted) const {

@@ -22,6 +22,7 @@ struct server_setup {
   std::shared_ptr<const compute::tokenizer> words;
   std::filesystem::path words_folder; ///< Of tokenizer and chat template.
   std::size_t context = 0;            ///< Tokens of prompt and answer together.
+  std::string plan_svg;               ///< The plan as a picture; empty: there is none.
 };
 
 class server {

@@ -3,9 +3,11 @@
 // state of the cluster. Made once; any thread.
 
 #include "actors/messages.hpp"
+#include "actors/serve/answer_counts.hpp"
 #include "actors/serve/api_answer.hpp"
 #include "actors/serve/api_request.hpp"
 #include "actors/serve/readiness.hpp"
+#include "actors/serve/viewers.hpp"
 #include "compute/chat/chat_format.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
 #include "config/settings.hpp"
@@ -70,6 +72,8 @@ struct service {
   model_facts model;
   api_rules rules;
   cluster_pulse pulse;
+  answer_counts answers;
+  std::shared_ptr<viewers> watched = std::make_shared<viewers>();
   std::atomic<int> at_work{0};               ///< Actors that answer requests.
   std::atomic<std::uint64_t> answer_ms{500}; ///< A moving average, for Retry-After.
 };

@@ -2,6 +2,7 @@
 
 #include "tests/paths.hpp"
 #include "tests/support/crew.hpp"
+#include "tests/support/free_port.hpp"
 #include "tests/support/rate_plot.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -153,5 +154,41 @@ BOOST_AUTO_TEST_CASE(a_spare_takes_the_place_of_a_lost_node) {
   nodes.kill(2);
   BOOST_REQUIRE(status_becomes(trio, "\"state\":\"lost\"", 5s));
   BOOST_REQUIRE(nodes.serves_with(2, 20s));
+  requests.compare(expected);
+}
+
+BOOST_AUTO_TEST_CASE(a_guest_joins_leaves_comes_back_and_dies_without_a_token_lost) {
+  const auto lines = some_requests(3, 2400);
+  const auto expected = calm(lines);
+  const auto port = std::to_string(find_free_port());
+  auto shape = elastic(1, 0);
+  shape.node_more = "port = " + port;
+  const cluster one{shape};
+  crew nodes{one, 1};
+  background_requests requests{one, lines};
+  BOOST_REQUIRE(status_becomes(one, "\"running\":3", 10s));
+  const auto head = "127.0.0.1:" + port;
+  const auto join = [&](const std::string& name, const std::filesystem::path& model) {
+    return std::vector<std::string>{"join", head, "--name", name, "--model", model.string()};
+  };
+  auto guest = one.start(join("guest", small_model().folder()));
+  BOOST_REQUIRE(nodes.serves_with(2, 20s));
+  auto second = one.start(join("second", small_model().folder()));
+  BOOST_REQUIRE(nodes.serves_with(3, 20s));
+  BOOST_TEST(one.run({"drain", "FILE", "--node", "guest"}, 30).code == 0);
+  BOOST_TEST((guest.wait(5s) && nodes.serves_with(2, 5s)));
+  guest = one.start(join("guest", small_model().folder()));
+  BOOST_REQUIRE(nodes.serves_with(3, 20s));
+  guest.signal(SIGKILL);
+  BOOST_TEST(nodes.serves_with(2, 20s, nodes.epoch())); // nobody waits for it
+  const auto taken = one.run(join("n0", small_model().folder()), 20);
+  BOOST_TEST(taken.code == 2);
+  BOOST_TEST(taken.mentions("has a node 'n0' already"), taken.all());
+  auto smaller = compute::random_model{};
+  smaller.layers = 4;
+  const served_model other{smaller};
+  const auto foreign = one.run(join("stranger", other.folder()), 20);
+  BOOST_TEST(foreign.code == 6);
+  BOOST_TEST(foreign.mentions("model (digest of config and tensor table)"), foreign.all());
   requests.compare(expected);
 }

@@ -46,6 +46,32 @@ def frames():
     write("frame", "rows", header(19, rows=4, columns=256, payload=4096))
 
 
+def http_bodies():
+    text = {"prompt": "In the", "max_tokens": 4, "temperature": 0.5, "top_p": 0.9, "top_k": -1,
+            "min_p": 0.1, "seed": -3, "stop": ["a", "b"], "n": 2, "stream": True,
+            "stream_options": {"include_usage": True}, "logprobs": 3, "logit_bias": {"5": -100},
+            "frequency_penalty": 1, "presence_penalty": -1, "repetition_penalty": 1.1,
+            "user": "u", "ignore_eos": True, "model": None, "suffix": ""}
+    chat = {"messages": [{"role": "developer", "content": [{"type": "text", "text": "a"}]},
+                         {"role": "user", "content": "b"}, {"role": "assistant"}],
+            "max_completion_tokens": 1, "logprobs": True, "top_logprobs": 20,
+            "tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "none",
+            "chat_template_kwargs": {"a": 1}, "response_format": {
+                "type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": ["x"]}}}}
+    write("http_body", "text", b"\x00" + json.dumps(text).encode())
+    write("http_body", "ids", b"\x00" + json.dumps({"prompt": [[1, 2], [3]]}).encode())
+    write("http_body", "chat", b"\x01" + json.dumps(chat).encode())
+    write("http_body", "mode", b"\x00" + json.dumps({
+        "prompt": "a", "response_format": {"type": "json_object"}}).encode())
+    write("http_body", "unknown", b"\x80" + json.dumps({"prompt": "a", "zzz": [{}]}).encode())
+    write("http_body", "wrong", b"\x01" + json.dumps({"messages": {}, "n": 1e99}).encode())
+    write("http_body", "deep", b"\x00" + b'{"prompt":' + b"[" * 100)
+    write("http_body", "no_text", b'\x00{"prompt": "\xff\xed\xa0\x80"}')
+    write("http_body", "tokenize", b"\x02" + json.dumps({
+        "content": "a", "add_special": False, "with_pieces": True}).encode())
+    write("http_body", "detokenize", b"\x03" + json.dumps({"tokens": [1, 4294967295]}).encode())
+
+
 def schemas():
     weather = {"type": "object", "properties": {
         "place": {"type": "string", "maxLength": 12}, "days": {"type": "integer"},
@@ -112,7 +138,8 @@ def tokenizers():
 
 def main():
     shutil.rmtree(OUT, ignore_errors=True)
-    for make in (chat_templates, cluster_files, frames, schemas, safetensors, tokenizers):
+    for make in (chat_templates, cluster_files, frames, http_bodies, schemas, safetensors,
+                 tokenizers):
         make()
 
 

@@ -33,6 +33,25 @@ assert text == whole.choices[0].text, (text, whole)
 assert reasons == ["length"], reasons
 assert usage.completion_tokens == 8, usage
 
+likely = client.completions.create(model=model, prompt="In the", max_tokens=4, logprobs=2)
+told = likely.choices[0].logprobs
+assert "".join(told.tokens) == likely.choices[0].text, likely
+assert [len(top) for top in told.top_logprobs] == [2, 2, 2, 2], likely
+assert all(one <= 0 for one in told.token_logprobs), likely
+
+bound = client.completions.create(
+    model=model,
+    prompt="In the",
+    max_tokens=60,
+    extra_body={
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "n", "schema": {"enum": ["one", "two"]}},
+        }
+    },
+)
+assert bound.choices[0].text.strip() in ('"one"', '"two"'), bound
+
 try:
     client.completions.create(model=model, prompt="In", temperature=-1)
     raise AssertionError("a temperature below 0 was accepted")

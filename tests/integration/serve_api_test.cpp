@@ -1,8 +1,8 @@
 // The HTTP API as clients see it: shapes, parameters, streams, errors. Raw sockets; then the
 // official client and curl where they are installed.
 
-#include "tests/support/http_socket.hpp"
 #include "tests/paths.hpp"
+#include "tests/support/http_socket.hpp"
 #include "tests/support/serving_cluster.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -247,7 +247,8 @@ BOOST_AUTO_TEST_CASE(bad_parameters_are_named_with_what_is_allowed) {
     {"stop", {"", "none of them empty"}},
     {"stream", {1, "true or false"}},
     {"stream_options", {{{"include_usage", 3}}, "true or false"}},
-    {"logit_bias", {{{"5", 1}}, "is not implemented"}},
+    {"suffix", {"end", "is not implemented"}},
+    {"logit_bias", {{{"5", 101}}, "a number from -100 to 100"}},
     {"prompt", {{{"a", 1}}, "a text, a list of token ids"}},
     {"temprature", {1, "did you mean temperature"}},
   };

@@ -175,3 +175,28 @@ BOOST_AUTO_TEST_CASE(what_a_conversation_may_not_be_is_said) {
   const auto missing = post("/v1/chat/completions", {{"max_tokens", 3}}, 400);
   BOOST_TEST(missing.at("error").at("param") == "messages");
 }
+
+BOOST_AUTO_TEST_CASE(tokens_of_a_message_are_told_with_their_bytes_and_probabilities) {
+  auto request = conversation({{{"role", "user"}, {"content", "Hi"}}});
+  request["top_logprobs"] = 2;
+  const auto refused = post("/v1/chat/completions", request, 400).at("error");
+  BOOST_TEST(refused.at("param") == "top_logprobs");
+  request["logprobs"] = true;
+  const auto choice = post("/v1/chat/completions", request).at("choices").at(0);
+  BOOST_TEST(choice.at("logprobs").at("refusal").is_null());
+  std::string bytes;
+  for (const auto& token : choice["logprobs"].at("content")) {
+    for (const auto& byte : token.at("bytes"))
+      bytes += static_cast<char>(byte.get<int>());
+    BOOST_REQUIRE(token.at("top_logprobs").size() == 2u);
+    BOOST_TEST(token["top_logprobs"][0].at("logprob") >= token["top_logprobs"][1].at("logprob"));
+    BOOST_TEST(token.at("logprob") == token["top_logprobs"][0].at("logprob"));
+  }
+  // Random weights write parts of characters, which the text shows as U+FFFD.
+  const auto text = choice.at("message").at("content").get<std::string>();
+  if (text.find("\xef\xbf\xbd") == std::string::npos)
+    BOOST_TEST(bytes == text);
+  BOOST_TEST(!bytes.empty());
+  request["logprobs"] = 3;
+  BOOST_TEST(post("/v1/chat/completions", request, 400).at("error").at("param") == "logprobs");
+}
