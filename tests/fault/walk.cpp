@@ -407,7 +407,6 @@ walk_result walk_of_faults(unsigned seed, std::chrono::seconds time) {
     got.leftovers = check_leftovers(where, who, before);
   }
   got.faults = who.faults();
-  got.epochs = found.epoch;
   got.processes = who.nodes().all_pids().size();
   got.answered = found.answered;
   got.disturbed = found.disturbed;

@@ -3,7 +3,6 @@
 // once a second: processes are killed and stopped, frames lost and damaged, memory refused.
 
 #include <chrono>
-#include <cstdint>
 #include <map>
 #include <string>
 
@@ -12,8 +11,7 @@ namespace troupe::tests {
 struct walk_result {
   std::string shape;
   std::map<std::string, std::size_t> faults; ///< By kind.
-  std::uint64_t epochs = 0;
-  std::size_t processes = 0; ///< Nodes that were started.
+  std::size_t processes = 0;                 ///< Nodes that were started.
   std::size_t answered = 0;
   std::size_t disturbed = 0; ///< Answered, and an epoch ended meanwhile.
   std::size_t spoilt = 0;    ///< Failed by a value that is not a finite number.

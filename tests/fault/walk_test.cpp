@@ -22,7 +22,7 @@ std::string told(unsigned seed, std::chrono::seconds time, const walk_result& go
   for (const auto& [name, count] : got.faults)
     faults += fmt::format("{}{} {}", faults.empty() ? "" : ", ", count, name);
   return fmt::format(
-    "Seed {}, {}, {} s: {} faults ({}); {} epochs; {} processes. {} requests were answered with "
+    "Seed {}, {}, {} s: {} faults ({}); {} processes. {} requests were answered with "
     "the "
     "tokens of an unharmed run, {} of them in spite of at least one fault; {} failed by a value "
     "that "
@@ -33,7 +33,6 @@ std::string told(unsigned seed, std::chrono::seconds time, const walk_result& go
     time.count(),
     got.all_faults(),
     faults,
-    got.epochs,
     got.processes,
     got.answered,
     got.disturbed,
