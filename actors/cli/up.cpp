@@ -3,7 +3,7 @@
 #include "actors/cli/local_cluster.hpp"
 #include "actors/cli/status_text.hpp"
 #include "actors/messages/clients.hpp"
-#include "actors/run_folder.hpp"
+#include "actors/node/run_folder.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "actors/plan.hpp"
+#include "actors/plan/plan.hpp"
 #include "config/cluster_file.hpp"
 #include "tests/support/tiny_model.hpp"
 
