@@ -1,7 +1,7 @@
 #include "actors/faults.hpp"
 
 #include "actors/conductor/conductor_phases.hpp"
-#include "actors/node/run_folder.hpp"
+#include "actors/control/run_folder.hpp"
 #include "actors/rank/rank_phases.hpp"
 #include "config/log.hpp"
 #include "config/nearest.hpp"

@@ -1,7 +1,7 @@
 // examine_host and examine_wires (actors/cli/doctor.hpp).
 #include "actors/cli/doctor.hpp"
 #include "actors/cli/version.hpp"
-#include "actors/node/host_memory.hpp"
+#include "actors/host/host_memory.hpp"
 #include "actors/node/launcher.hpp"
 #include "transport/ucx/ucx_transport.hpp"
 

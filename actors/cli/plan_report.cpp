@@ -1,9 +1,9 @@
 #include "actors/cli/plan_report.hpp"
 
 #include "actors/cli/command.hpp"
+#include "actors/host/host_memory.hpp"
+#include "actors/host/host_network.hpp"
 #include "actors/node/demo_model.hpp"
-#include "actors/node/host_memory.hpp"
-#include "actors/node/host_network.hpp"
 #include "actors/node/launcher.hpp"
 
 #include <fmt/format.h>

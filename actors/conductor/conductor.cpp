@@ -1,7 +1,7 @@
 #include "actors/conductor/conductor.hpp"
 
 #include "actors/conductor/conductor_state.hpp"
-#include "actors/rank/state_moves.hpp"
+#include "actors/conductor/state_reports.hpp"
 #include "actors/wires/codec.hpp"
 #include "actors/wires/peer.hpp"
 

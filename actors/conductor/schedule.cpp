@@ -1,6 +1,7 @@
 #include "actors/conductor/schedule.hpp"
 
-#include "actors/plan/plan.hpp"
+#include "actors/rank/boundary_log.hpp"
+
 #include "compute/batch.hpp"
 #include "config/errc.hpp"
 
@@ -30,11 +31,11 @@ result<void> schedule::submit(sequence_wish wish) {
                              wish.prompt.size(),
                              limits_.context)};
   const auto bounded = std::min(total, limits_.context);
-  if (pages_for(bounded) > pages_.total())
+  if (compute::pages_for(bounded) > pages_.total())
     return error{errc::invalid_argument,
                  fmt::format("prompt and answer need {} pages of state, but there are {} in all; "
                              "at most {} tokens fit",
-                             pages_for(bounded),
+                             compute::pages_for(bounded),
                              pages_.total(),
                              pages_.total() * compute::kv_page_tokens)};
   wish.max_tokens = bounded - wish.prompt.size();
@@ -65,7 +66,7 @@ void schedule::admit() {
   while (!waiting_.empty() && !free_slots_.empty()) {
     auto& next = waiting_.front();
     const auto tokens = next.wish.prompt.size() + next.wish.max_tokens;
-    auto pages = pages_.take(pages_for(tokens));
+    auto pages = pages_.take(compute::pages_for(tokens));
     if (!pages)
       return; // in order: a small request does not overtake a large one for ever
     const auto slot = free_slots_.back();

@@ -44,9 +44,6 @@ struct stage_holding {
   range rows;                ///< Positions whose rows it keeps for the next stage.
 };
 
-/// What is kept once more rows were: one stretch, the last one that is whole.
-range join_rows(const range& kept, const range& more);
-
 /// By slot and stage. A slot that is missing is held by nobody.
 using held_slots = std::map<slot_id, std::vector<stage_holding>>;
 

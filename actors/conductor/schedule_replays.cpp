@@ -1,18 +1,13 @@
 // Faults and plans that change: what stages lack of live sequences, and how they get it.
 
 #include "actors/conductor/schedule.hpp"
-#include "actors/plan/plan.hpp"
+#include "actors/rank/boundary_log.hpp"
+#include "compute/batch.hpp"
 
 #include <algorithm>
 #include <set>
 
 namespace troupe::actors {
-
-range join_rows(const range& kept, const range& more) {
-  if (kept.begin <= more.begin && more.begin <= kept.end)
-    return {kept.begin, std::max(kept.end, more.end)};
-  return more;
-}
 
 bool schedule::sequence::lags() const {
   return std::any_of(
@@ -150,7 +145,7 @@ std::vector<request_id> schedule::reform(std::size_t stages,
   pages_ = page_pool{pages, used};
   std::vector<request_id> hopeless;
   std::erase_if(waiting_, [&](const sequence& one) {
-    const bool fits = pages_for(one.wish.prompt.size() + one.wish.max_tokens) <= pages;
+    const bool fits = compute::pages_for(one.wish.prompt.size() + one.wish.max_tokens) <= pages;
     if (!fits)
       hopeless.push_back(one.wish.id);
     return !fits;

@@ -1,9 +1,9 @@
 #include "actors/control/client.hpp"
 
 #include "actors/control/answer_gathering.hpp"
+#include "actors/control/run_folder.hpp"
 #include "actors/control/system.hpp"
 #include "actors/faults.hpp"
-#include "actors/node/run_folder.hpp"
 #include "actors/sampling.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include "actors/control/tls_errors.hpp"
 #include "actors/control/tls_handshake.hpp"
-#include "actors/node/host_network.hpp"
+#include "actors/host/host_network.hpp"
 #include "config/address.hpp"
 
 #include <caf/io/all.hpp>

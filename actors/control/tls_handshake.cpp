@@ -1,6 +1,6 @@
 #include "actors/control/tls_handshake.hpp"
 
-#include "actors/node/host_network.hpp"
+#include "actors/host/host_network.hpp"
 
 #include <fmt/format.h>
 #include <openssl/err.h>

@@ -2,7 +2,7 @@
 
 #include "actors/control/system.hpp"
 #include "actors/director/director_state.hpp"
-#include "actors/director/guest.hpp"
+#include "actors/plan/guest_settings.hpp"
 
 #include <fmt/core.h>
 

@@ -12,7 +12,7 @@
 
 namespace troupe::actors {
 
-/// What a node that is not in the cluster file says of itself (actors/director/guest.hpp).
+/// What a node that is not in the cluster file says of itself (actors/node/guest.hpp).
 struct guest_terms {
   std::string section;         ///< Its [[node]].
   std::string settings_digest; ///< Of what the nodes of the file agree on.

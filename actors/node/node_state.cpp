@@ -1,9 +1,9 @@
 #include "actors/node/node_state.hpp"
 
+#include "actors/control/run_folder.hpp"
 #include "actors/control/system.hpp"
+#include "actors/host/host_network.hpp"
 #include "actors/node/clock_offset.hpp"
-#include "actors/node/host_network.hpp"
-#include "actors/node/run_folder.hpp"
 #include "actors/rank/recorder.hpp"
 #include "actors/rank/tracer.hpp"
 #include "config/log.hpp"

@@ -91,7 +91,4 @@ result<std::size_t> find_tensors(const cluster_settings& settings,
                                  const compute::model& model,
                                  std::size_t node);
 
-/// Pages that one sequence of `tokens` tokens takes.
-std::size_t pages_for(std::size_t tokens);
-
 } // namespace troupe::actors

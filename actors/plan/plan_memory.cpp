@@ -1,5 +1,5 @@
 // fit_state (actors/plan/plan.hpp): how many pages of attention state fit into every budget.
-#include "actors/node/host_network.hpp"
+#include "actors/host/host_network.hpp"
 #include "actors/plan/plan.hpp"
 #include "compute/batch.hpp"
 
@@ -74,7 +74,7 @@ error too_small(const cluster_settings& settings,
                 const node_plan& node,
                 const load& all) {
   const auto& which = settings.nodes[node.node];
-  const auto state = product(pages_for(plan.context), all.page);
+  const auto state = product(compute::pages_for(plan.context), all.page);
   return {
     errc::out_of_memory,
     settings.point_at(
@@ -94,7 +94,7 @@ error too_small(const cluster_settings& settings,
 /// As many pages as `state.memory` leaves to each rank.
 result<void> cap_by_state(const cluster_settings& settings, cluster_plan& plan) {
   const auto limit = settings.state.memory_bytes;
-  const auto least = pages_for(plan.context);
+  const auto least = compute::pages_for(plan.context);
   for (const auto& rank : plan.ranks) {
     const auto page = rank.page_bytes;
     if (limit == 0 || page == 0)
@@ -122,7 +122,7 @@ result<void> cap_by_nodes(const cluster_settings& settings, cluster_plan& plan) 
       continue;
     const auto room = node.budget_bytes > all.fixed ? node.budget_bytes - all.fixed : 0;
     plan.pages = std::min(plan.pages, room / all.page);
-    if (plan.pages < pages_for(plan.context))
+    if (plan.pages < compute::pages_for(plan.context))
       return too_small(settings, plan, node, all);
   }
   return {};
@@ -130,13 +130,9 @@ result<void> cap_by_nodes(const cluster_settings& settings, cluster_plan& plan) 
 
 } // namespace
 
-std::size_t pages_for(std::size_t tokens) {
-  return tokens / compute::kv_page_tokens + (tokens % compute::kv_page_tokens == 0 ? 0 : 1);
-}
-
 result<void>
 fit_state(const cluster_settings& settings, cluster_plan& plan, std::size_t memory_here) {
-  const auto least = pages_for(plan.context);
+  const auto least = compute::pages_for(plan.context);
   plan.pages = product(least, plan.max_sequences);
   plan.nodes = budgets(settings, memory_here);
   auto fits = cap_by_state(settings, plan);

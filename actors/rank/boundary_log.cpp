@@ -10,6 +10,12 @@ namespace troupe::actors {
 
 using compute::kv_page_tokens;
 
+range join_rows(const range& kept, const range& more) {
+  if (kept.begin <= more.begin && more.begin <= kept.end)
+    return {kept.begin, std::max(kept.end, more.end)};
+  return more;
+}
+
 std::size_t boundary_log::page_bytes(std::size_t row_bytes) {
   return kv_page_tokens * row_bytes;
 }

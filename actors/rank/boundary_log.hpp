@@ -7,11 +7,16 @@
 #include "compute/buffer.hpp"
 #include "config/ids.hpp"
 #include "config/result.hpp"
+#include "config/topology.hpp"
 
 #include <cstddef>
 #include <span>
 
 namespace troupe::actors {
+
+/// The positions whose rows are kept once more of them were: one stretch, the last one that is
+/// whole.
+range join_rows(const range& kept, const range& more);
 
 class boundary_log {
 public:

@@ -1,7 +1,5 @@
 #include "actors/rank/state_moves.hpp"
 
-#include "actors/plan/plan.hpp"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -23,7 +21,7 @@ std::set<page_id> used_pages(const std::vector<moved_slot>& slots) {
   std::set<page_id> used;
   for (const auto& slot : slots)
     used.insert(slot.pages.begin(),
-                slot.pages.begin() + static_cast<std::ptrdiff_t>(pages_for(slot.length)));
+                slot.pages.begin() + static_cast<std::ptrdiff_t>(compute::pages_for(slot.length)));
   return used;
 }
 
@@ -137,7 +135,7 @@ result<void> state_intake::take(const state_manifest& manifest) {
                              units.end,
                              one.told ? "twice" : "in part")};
   for (const auto& slot : manifest.slots) {
-    if (slot.pages.size() < pages_for(slot.length))
+    if (slot.pages.size() < compute::pages_for(slot.length))
       return error{errc::contract_violation,
                    fmt::format("slot {} has {} positions on {} pages",
                                number(slot.slot),
@@ -202,37 +200,6 @@ std::vector<moved_slot> state_intake::slots() const {
       whole.push_back(slot);
   }
   return whole;
-}
-
-// -- reports --------------------------------------------------------------------------------------
-
-held_slots join_reports(const std::map<rank_id, std::vector<held_slot>>& reports,
-                        std::size_t stages,
-                        std::size_t tensor_size) {
-  held_slots joined;
-  std::map<slot_id, std::vector<std::size_t>> said; // by stage: ranks that hold it
-  for (const auto& [rank, slots] : reports) {
-    const auto stage = number(rank) / tensor_size;
-    if (stage >= stages)
-      continue;
-    for (const auto& one : slots) {
-      auto& holdings = joined[one.slot];
-      holdings.resize(stages);
-      auto& count = said[one.slot];
-      count.resize(stages);
-      const stage_holding told{one.length, {one.rows_begin, one.rows_end}};
-      auto& known = holdings[stage];
-      if (count[stage]++ == 0)
-        known = told;
-      known.positions = std::min(known.positions, told.positions);
-      known.rows = common(known.rows, told.rows);
-    }
-  }
-  for (auto& [slot, holdings] : joined)
-    for (std::size_t stage = 0; stage < stages; ++stage)
-      if (said[slot][stage] < tensor_size)
-        holdings[stage] = {};
-  return joined;
 }
 
 } // namespace troupe::actors

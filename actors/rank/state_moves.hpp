@@ -6,7 +6,6 @@
 //
 // State that does not arrive is no fault: it is computed again, as after any other loss.
 
-#include "actors/conductor/schedule.hpp"
 #include "actors/messages/membership.hpp"
 #include "actors/messages/steps.hpp"
 #include "actors/rank/boundary_log.hpp"
@@ -123,10 +122,5 @@ private:
   range units_;
   std::vector<part> parts_;
 };
-
-/// What the reports of all ranks of a plan say together: a stage holds what each of its ranks does.
-held_slots join_reports(const std::map<rank_id, std::vector<held_slot>>& reports,
-                        std::size_t stages,
-                        std::size_t tensor_size);
 
 } // namespace troupe::actors

@@ -1,5 +1,5 @@
 #include "actors/control/system.hpp"
-#include "actors/node/host_network.hpp"
+#include "actors/host/host_network.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 

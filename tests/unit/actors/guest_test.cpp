@@ -1,5 +1,5 @@
 // What a cluster says to strangers, and what becomes of its settings once one joins.
-#include "actors/director/guest.hpp"
+#include "actors/plan/guest_settings.hpp"
 #include "actors/plan/settings_digest.hpp"
 #include "config/cluster_file.hpp"
 

@@ -1,4 +1,4 @@
-#include "actors/node/host_network.hpp"
+#include "actors/host/host_network.hpp"
 
 #include "config/address.hpp"
 

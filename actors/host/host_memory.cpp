@@ -1,4 +1,4 @@
-#include "actors/node/host_memory.hpp"
+#include "actors/host/host_memory.hpp"
 
 #include "actors/rank/memory_groups.hpp"
 

@@ -1,4 +1,4 @@
-#include "actors/node/run_folder.hpp"
+#include "actors/control/run_folder.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,5 @@
-#include "actors/director/guest.hpp"
+#include "actors/plan/guest_settings.hpp"
 
-#include "actors/control/system.hpp"
-#include "actors/node/run_folder.hpp"
-#include "actors/plan/settings_digest.hpp"
 #include "config/cluster_file.hpp"
 
 #include <fmt/core.h>
@@ -14,8 +11,6 @@
 namespace troupe::actors {
 
 namespace {
-
-using milliseconds = std::chrono::milliseconds;
 
 /// Sections and keys that each host has for itself, or that are of no concern to a node.
 bool stays_at_home(std::string_view key) {
@@ -61,13 +56,11 @@ std::string write_rows(const std::vector<setting_row>& rows, Wanted wanted) {
   return text;
 }
 
-std::string in_quotes(std::string_view text) {
-  std::string out = "'";
-  out += text;
-  return out + "'";
-}
-
 } // namespace
+
+std::string override_with(std::string_view key, std::string_view text) {
+  return fmt::format("{}='{}'", key, text);
+}
 
 std::string shared_cluster_text(const cluster_settings& settings) {
   return write_rows(describe_settings(settings),
@@ -87,17 +80,17 @@ std::vector<std::string> security_overrides(const security_settings& security) {
   std::vector<std::string> made;
   const auto add = [&](const char* key, const std::filesystem::path& file) {
     if (!file.empty())
-      made.push_back(fmt::format("security.{}={}", key, in_quotes(file.string())));
+      made.push_back(override_with(key, file.string()));
   };
-  add("secret_file", security.secret_file);
-  add("certificate", security.certificate);
-  add("key", security.key);
-  add("authority", security.authority);
+  add("security.secret_file", security.secret_file);
+  add("security.certificate", security.certificate);
+  add("security.key", security.key);
+  add("security.authority", security.authority);
   return made;
 }
 
-/// A file with all of it, whose stages are as many as the ranks make. A node that was here before
-/// keeps its position.
+} // namespace
+
 result<cluster_settings> parse_with_guest(const cluster_settings& settings,
                                           const node_settings& guest,
                                           const std::string& section,
@@ -125,12 +118,10 @@ result<cluster_settings> parse_with_guest(const cluster_settings& settings,
                              guest.ranks,
                              settings.parallel.tensor,
                              settings.parallel.tensor)};
-  overrides.push_back("model.path=" + in_quotes(settings.model.path.string()));
+  overrides.push_back(override_with("model.path", settings.model.path.string()));
   overrides.push_back(fmt::format("parallel.pipeline={}", ranks / settings.parallel.tensor));
   return parse_cluster_text(text, settings.file, overrides);
 }
-
-} // namespace
 
 result<cluster_settings> with_guest(const cluster_settings& settings, const std::string& section) {
   const auto security = security_overrides(settings.security);
@@ -148,72 +139,6 @@ result<cluster_settings> with_guest(const cluster_settings& settings, const std:
   const auto index = static_cast<std::size_t>(all->find_node(guest.name) - all->nodes.data());
   grown.nodes[index] = all->nodes[index];
   return grown;
-}
-
-namespace {
-
-result<cluster_terms> ask_for_terms(const cluster_settings& own, const guest_wish& wish) {
-  auto control = control_plane::start(own);
-  if (!control)
-    return control.error();
-  const milliseconds patience{own.deadlines.connect_ms};
-  auto head = (*control)->connect(wish.host, wish.port, patience);
-  if (!head)
-    return head.error();
-  result<cluster_terms> heard = cluster_terms{};
-  caf::scoped_actor self{(*control)->system()};
-  self->request(*head, patience, terms_query{})
-    .receive([&](cluster_terms& told) { heard = std::move(told); },
-             [&](const caf::error& why) { heard = from_caf((*control)->system(), why); });
-  return heard;
-}
-
-} // namespace
-
-result<node_options> make_guest(const guest_wish& wish) {
-  const auto file = fmt::format("troupe join {}:{}", wish.host, wish.port);
-  for (const auto& one : wish.overrides)
-    if (one.starts_with("node["))
-      return error{errc::invalid_config,
-                   fmt::format("--set {}: the nodes have no numbers here; node.{}... would work",
-                               one,
-                               wish.name)};
-  auto overrides = wish.overrides;
-  overrides.push_back("model.path=" + in_quotes(wish.model.string()));
-  const auto text = fmt::format("[model]\n[[node]]\nname = {}\n", in_quotes(wish.name));
-  const auto own = parse_lone_node(text, file, overrides);
-  if (!own)
-    return own.error();
-  if (auto files = check_security_files(*own); !files)
-    return files.error();
-  const auto terms = ask_for_terms(*own, wish);
-  if (!terms)
-    return with_context(file, terms.error());
-  std::erase_if(overrides, [](const std::string& one) { return one.starts_with("node."); });
-  const auto agreed = parse_cluster_text(terms->agreed, file, overrides);
-  if (!agreed)
-    return agreed.error();
-  if (agreed->find_node(wish.name) != nullptr)
-    return error{
-      errc::invalid_config,
-      fmt::format(
-        "{}: the cluster file has a node '{}' already; another name would work", file, wish.name)};
-  auto present = parse_cluster_text(terms->present, file, overrides);
-  if (!present)
-    return present.error();
-  auto& head = present->nodes.at(present->head_index());
-  head.advertise = wish.host;
-  head.port = wish.port;
-  const auto section = node_text(*own, 0);
-  auto settings = parse_with_guest(*present, own->nodes.front(), section, wish.overrides);
-  if (!settings)
-    return settings.error();
-  node_options options;
-  options.name = wish.name;
-  options.guest = guest_terms{section, settings_digest(*agreed)};
-  options.run_folder = run_folder_for(*settings);
-  options.settings = *std::move(settings);
-  return options;
 }
 
 } // namespace troupe::actors

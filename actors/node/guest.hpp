@@ -1,6 +1,6 @@
 #pragma once
 // Guests: nodes that are not in the cluster file. A guest asks the head what its cluster has agreed
-// on, adds itself, and joins as any node does; the head adds it in turn, for as long as it stays.
+// on, adds itself (plan/guest_settings), and joins as any node does.
 
 #include "actors/node/node.hpp"
 #include "config/result.hpp"
@@ -12,18 +12,6 @@
 #include <vector>
 
 namespace troupe::actors {
-
-/// All settings but those that a host has for itself, as the text of a cluster file without a model
-/// path.
-std::string shared_cluster_text(const cluster_settings& settings);
-
-/// The [[node]] of settings.nodes[node], as far as the others have to know it.
-std::string node_text(const cluster_settings& settings, std::size_t node);
-
-/// These settings with the node of `section` behind the others, or in the place of the one that has
-/// its name. Errors: invalid_config where they do not go together: ranks that make no whole stage,
-/// an address that is taken.
-result<cluster_settings> with_guest(const cluster_settings& settings, const std::string& section);
 
 struct guest_wish {
   std::string host; ///< Of the head.
