@@ -17,6 +17,7 @@ text_piece answer::take(const committed_token& given) {
   const auto now = clock::now();
   if (tokens_ == 0)
     first_token_ = now;
+  resumes_ = 0;
   last_wait_us_ = microseconds(now - std::exchange(last_token_, now));
   text_piece piece;
   piece.request = id_;

@@ -55,7 +55,7 @@ public:
   /// Of the last token that was taken: since the one before, or since the request came.
   std::uint64_t last_wait_us() const { return last_wait_us_; }
 
-  /// Counts the epochs that ended while this request ran.
+  /// Counts the epochs that ended while this request ran, since its last token.
   int resume() { return ++resumes_; }
 
 private:

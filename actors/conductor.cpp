@@ -41,7 +41,8 @@ namespace {
 
 constexpr std::chrono::milliseconds look_interval{100};
 
-/// A request that was running when so many epochs ended may well be what ends them.
+/// A request that was running when so many epochs ended in a row, without a token in between, may
+/// well be what ends them.
 constexpr int resumes_at_most = 8;
 
 } // namespace
@@ -317,11 +318,11 @@ void conductor_state::pause(const std::string& why) {
       hopeless.push_back(id);
   for (const auto id : hopeless) {
     schedule_->cancel(id);
-    finish(
-      id,
-      finish_reason::failed,
-      errc::unreachable,
-      fmt::format("{} epochs ended while it ran; the last one since {}", resumes_at_most, why));
+    finish(id,
+           finish_reason::failed,
+           errc::unreachable,
+           fmt::format(
+             "{} epochs ended before its next token; the last one since {}", resumes_at_most, why));
   }
   paused_since_ = clock::now();
   show();

@@ -27,11 +27,12 @@ constexpr milliseconds tick_interval{100};
 void director_state::start(self_pointer actor, director_setup given) {
   self_ = actor;
   setup_ = std::move(given);
-  members_ = std::make_unique<membership>(*setup_.settings, setup_.reference);
-  seats_ = std::make_unique<placement>(*setup_.settings);
+  settings_ = *setup_.settings;
+  members_ = std::make_unique<membership>(settings_, setup_.reference);
+  seats_ = std::make_unique<placement>(settings_);
   plan_ = setup_.plan;
-  for (std::size_t node = 0; node < setup_.settings->nodes.size(); ++node)
-    if (!setup_.settings->nodes[node].spare)
+  for (std::size_t node = 0; node < settings_.nodes.size(); ++node)
+    if (!settings_.nodes[node].spare)
       placed_.push_back(node);
   reason_ = "the cluster is starting";
   self_->set_down_handler([this](const caf::down_msg& down) {
@@ -45,6 +46,11 @@ void director_state::start(self_pointer actor, director_setup given) {
 // -- gathering and loading ------------------------------------------------------------------------
 
 caf::result<node_welcome> director_state::take(const node_hello& hello, const node_actor& node) {
+  if (!hello.guest.empty() && hello.settings == setup_.reference.settings)
+    if (auto taken = take_guest(hello); !taken) {
+      log::error("director refuses guest '{}': {}", hello.name, taken.error().what);
+      return to_caf(taken.error());
+    }
   auto index = members_->admit(hello);
   if (!index) {
     log::error("director refuses node '{}': {}", hello.name, index.error().what);
@@ -62,7 +68,9 @@ caf::result<node_welcome> director_state::take(const node_hello& hello, const no
     std::erase_if(held_, [&](const auto& entry) { return entry.first.first == *index; });
     take_held(*index, hello);
     self_->send(node, node_assignment{}); // now it knows whom to report to
-    unlinked_since_.reset();              // another process, another chance
+    for (auto& order : std::exchange(orders_[*index], {}))
+      self_->send(node, std::move(order));
+    unlinked_since_.reset(); // another process, another chance
     if (phase_ == director_phase::serving)
       consider_plan();
     else
@@ -125,7 +133,7 @@ void director_state::take(const rank_loaded& report) {
     found->second.report = report;
     log::info("director rank {} on node '{}' loaded {} bytes in {} ms",
               number(report.rank),
-              setup_.settings->nodes[place->first].name,
+              settings_.nodes[place->first].name,
               report.bytes_read,
               report.load_us / 1000);
     if (phase_ == director_phase::serving)
@@ -273,9 +281,10 @@ void director_state::node_gone(const caf::actor_addr& who, const std::string& re
   const auto index = members_->lose(who, reason);
   if (!index)
     return;
-  const auto& node = setup_.settings->nodes[*index];
+  const auto& node = settings_.nodes[*index];
   std::erase_if(held_, [&](const auto& entry) { return entry.first.first == *index; });
   std::erase_if(sources_, [&](const auto& source) { return source.place.first == *index; });
+  see_off(*index);
   if (!is_placed(*index)) {
     log::info("director node '{}' has left: {}", node.name, reason);
     if (coming_)
@@ -309,18 +318,21 @@ void director_state::beat(const node_beat& what) {
   }
   // It was silent for so long that the cluster went on without it, and now it speaks again.
   self_->send(caf::actor_cast<node_actor>(self_->current_sender()),
-              node_stop{"it was silent for too long; the cluster went on without it"});
+              node_stop{"it was silent for too long; the cluster went on without it",
+                        static_cast<std::uint8_t>(errc::timed_out)});
 }
 
 caf::result<fault_receipt> director_state::take(const fault_order& order) {
-  const auto ordered = read_order(*setup_.settings, order);
+  const auto ordered = read_order(settings_, order);
   if (!ordered)
     return to_caf(ordered.error());
-  for (const auto& member : members_->members())
-    if (member.handle)
+  for (std::size_t node = 0; node < members_->members().size(); ++node)
+    if (const auto& member = members_->at(node); member.handle)
       self_->send(*member.handle, order);
+    else
+      orders_[node].push_back(order); // for when it is here
   self_->send(setup_.conductor->handle, order);
-  auto receipt = describe_order(*setup_.settings, *ordered);
+  auto receipt = describe_order(settings_, *ordered);
   tell(receipt, "asked for by `troupe inject`");
   return fault_receipt{std::move(receipt)};
 }
@@ -379,6 +391,7 @@ director_actor::behavior_type director(director_state::self_pointer self,
     [&my](const rank_joined& m) { my.take(m); },
     [&my](const rank_fault& m) { my.take(m); },
     [&my](const node_beat& m) { my.beat(m); },
+    [&my](const terms_query&) -> caf::result<cluster_terms> { return my.terms(); },
     [&my](const status_query&) -> caf::result<cluster_status> { return my.status(); },
     [&my](const node_drain& m) { return my.drain(m); },
     [&my](const fault_order& m) { return my.take(m); },

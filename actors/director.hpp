@@ -26,7 +26,9 @@ struct director_setup {
   const cluster_settings* settings = nullptr;
   cluster_plan plan; ///< Of all seats.
   /// The plan on these nodes alone (make_plan).
-  std::function<result<cluster_plan>(const std::vector<std::size_t>& nodes)> replan;
+  std::function<result<cluster_plan>(const cluster_settings& settings,
+                                     const std::vector<std::size_t>& nodes)>
+    replan;
   node_hello reference; ///< The head's own; the others must agree with it.
   std::shared_ptr<conductor_place> conductor;
   conductor_board* board = nullptr;

@@ -1,6 +1,7 @@
 // Who sits where: plans are made for the nodes that are here, and change as nodes come and go.
 
 #include "actors/director_state.hpp"
+#include "actors/guest.hpp"
 #include "actors/system.hpp"
 
 #include <fmt/core.h>
@@ -48,10 +49,63 @@ bool director_state::is_placed(std::size_t node) const {
 
 /// The nodes that are here do without the others once these had their time to come.
 bool director_state::may_go_without() const {
-  const auto least = setup_.settings->parallel.least_stages;
+  const auto least = settings_.parallel.least_stages;
   return least > 0 && seats_->stages() >= least
-         && clock::now() - phase_since_ >= milliseconds{setup_.settings->recovery.shrink_after_ms};
+         && clock::now() - phase_since_ >= milliseconds{settings_.recovery.shrink_after_ms};
 }
+
+// -- guests ---------------------------------------------------------------------------------------
+
+cluster_terms director_state::terms() const {
+  return {shared_cluster_text(*setup_.settings), shared_cluster_text(settings_)};
+}
+
+/// A node that is not in the file gets a place behind those that are, or the one that it had.
+result<void> director_state::take_guest(const node_hello& hello) {
+  auto grown = with_guest(settings_, hello.guest);
+  if (!grown)
+    return grown.error();
+  const auto* guest = grown->find_node(hello.name);
+  const auto index = static_cast<std::size_t>(guest - grown->nodes.data());
+  if (guest == nullptr || index < setup_.settings->nodes.size())
+    return error{errc::invalid_config,
+                 fmt::format("'{}' is no name for a guest of this cluster", hello.name)};
+  if (index < members_->members().size() && members_->at(index).handle)
+    return {}; // admit() says what there is to say
+  count_stages(*grown);
+  if (!guest->spare) {
+    auto nodes = placed_;
+    nodes.push_back(index);
+    if (auto plan = setup_.replan(*grown, nodes); !plan)
+      return with_context("the cluster has no plan with it", plan.error());
+  }
+  settings_ = *std::move(grown);
+  members_->grow();
+  seats_->add(index);
+  return {};
+}
+
+/// Nobody waits for a guest to come back.
+void director_state::see_off(std::size_t node) {
+  if (node < setup_.settings->nodes.size())
+    return;
+  seats_->remove(node);
+  settings_.nodes[node].spare = true;
+  count_stages(settings_);
+}
+
+/// As many as the nodes make. Layers that were dealt by hand are so for the stages of the file.
+void director_state::count_stages(cluster_settings& settings) const {
+  std::size_t ranks = 0;
+  for (const auto& node : settings.nodes)
+    ranks += node.spare ? 0 : node.ranks;
+  settings.parallel = setup_.settings->parallel;
+  settings.parallel.pipeline = ranks / settings.parallel.tensor;
+  if (settings.parallel.pipeline != setup_.settings->parallel.pipeline)
+    settings.parallel.layers.clear();
+}
+
+// -- seats ----------------------------------------------------------------------------------------
 
 void director_state::gather() {
   auto pause = served_ ? settle_time : milliseconds{0};
@@ -76,7 +130,7 @@ void director_state::gather() {
 result<void> director_state::adopt(const std::vector<std::size_t>& nodes) {
   if (nodes == placed_)
     return {};
-  auto plan = setup_.replan(nodes);
+  auto plan = setup_.replan(settings_, nodes);
   if (!plan)
     return with_context(fmt::format("no plan for {} nodes", nodes.size()), plan.error());
   plan_ = std::move(*plan);
@@ -133,7 +187,7 @@ void director_state::consider_plan() {
     return;
   }
   if (!coming_ || coming_->nodes != wanted) {
-    auto plan = setup_.replan(wanted);
+    auto plan = setup_.replan(settings_, wanted);
     if (!plan) {
       log::warn("director has no plan for {} nodes: {}", wanted.size(), plan.error().what);
       return;
@@ -207,7 +261,7 @@ bool director_state::sources_wired() const {
 }
 
 caf::result<void> director_state::drain(const node_drain& which) {
-  const auto& settings = *setup_.settings;
+  const auto& settings = settings_;
   for (std::size_t node = 0; node < settings.nodes.size(); ++node) {
     if (settings.nodes[node].name != which.node)
       continue;
@@ -223,7 +277,7 @@ caf::result<void> director_state::drain(const node_drain& which) {
     available[node] = false;
     left.refill(available);
     const auto least = settings.parallel.least_stages > 0 ? settings.parallel.least_stages
-                                                          : settings.parallel.pipeline;
+                                                          : setup_.settings->parallel.pipeline;
     if (is_placed(node) && left.stages() < least)
       return to_caf(
         {errc::invalid_argument,

@@ -49,6 +49,7 @@ public:
 
   void start(self_pointer actor, director_setup given);
   caf::result<node_welcome> take(const node_hello& hello, const node_actor& node);
+  cluster_terms terms() const;
   void take(const rank_loaded& report);
   void take(const rank_rewired& report);
   void take(const rank_joined& report);
@@ -102,6 +103,9 @@ private:
   };
 
   // director_seats.cpp
+  result<void> take_guest(const node_hello& hello);
+  void see_off(std::size_t node);
+  void count_stages(cluster_settings& settings) const;
   void gather();
   bool may_go_without() const;
   result<void> adopt(const std::vector<std::size_t>& nodes);
@@ -119,6 +123,7 @@ private:
   void watch(clock::time_point now);
   void look_at_deadlines(clock::time_point now);
   void expel(std::size_t node, const std::string& reason);
+  bool is_output_lost(clock::time_point now, std::chrono::milliseconds bound);
   void give_up_linking();
   std::string unloaded() const;
 
@@ -150,6 +155,7 @@ private:
 
   self_pointer self_ = nullptr;
   director_setup setup_;
+  cluster_settings settings_; ///< With guests behind the nodes of the file.
   std::unique_ptr<membership> members_;
   std::unique_ptr<placement> seats_;
   cluster_plan plan_;               ///< The present one.
@@ -173,8 +179,11 @@ private:
   bool conductor_wired_ = true;
   clock::time_point fenced_at_{}; ///< When the last epoch ended.
   clock::time_point looked_at_ = born_;
+  std::uint64_t steps_seen_ = 0;          ///< Steps that the conductor had planned ...
+  clock::time_point steps_since_ = born_; ///< ... and since when it waits for an output.
   std::set<rank_id> joined_;
   std::map<rank_id, std::string> links_;
+  std::map<std::size_t, std::vector<fault_order>> orders_; ///< For nodes that were not here.
   std::deque<cluster_event> events_; ///< The last ones; open while nothing was done about them.
   std::string came_back_;            ///< Nodes that joined while an event is open.
   std::uint64_t epochs_lost_ = 0;    ///< By faults.

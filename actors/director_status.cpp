@@ -9,7 +9,7 @@ using milliseconds = std::chrono::milliseconds;
 std::string director_state::name_rank(rank_id id) const {
   if (number(id) >= plan_.ranks.size()) // of a plan that had more
     return fmt::format("rank {}", number(id));
-  const auto& node = setup_.settings->nodes[plan_.ranks.at(number(id)).node];
+  const auto& node = settings_.nodes[plan_.ranks.at(number(id)).node];
   return fmt::format("rank {} on node '{}' at {}", number(id), node.name, node.advertise);
 }
 
@@ -27,7 +27,7 @@ cluster_status director_state::status() const {
     return static_cast<std::uint64_t>(std::chrono::duration_cast<milliseconds>(now - then).count());
   };
   cluster_status told;
-  told.cluster = setup_.settings->cluster.name;
+  told.cluster = settings_.cluster.name;
   told.phase = director_phases.name(phase_);
   told.reason = reason_;
   if (phase_ == director_phase::gathering && !seats_->full() && !members_->all_here())
@@ -36,13 +36,13 @@ cluster_status director_state::status() const {
   told.uptime_ms = since_ms(born_);
   for (std::size_t i = 0; i < members_->members().size(); ++i) {
     const auto& member = members_->members()[i];
-    told.nodes.push_back(
-      {setup_.settings->nodes[i].name,
-       member.handle ? member.hello.address : setup_.settings->nodes[i].advertise,
-       member.handle && member.leaving                                       ? "draining"
-       : member.handle && phase_ == director_phase::serving && !is_placed(i) ? "spare"
-                                                                             : member.state,
-       member.reason});
+    told.nodes.push_back({settings_.nodes[i].name,
+                          member.handle ? member.hello.address : settings_.nodes[i].advertise,
+                          member.handle && member.leaving ? "draining"
+                          : member.handle && phase_ == director_phase::serving && !is_placed(i)
+                            ? "spare"
+                            : member.state,
+                          member.reason});
   }
   for (const auto& rank : plan_.ranks) {
     rank_status one;
@@ -51,7 +51,7 @@ cluster_status director_state::status() const {
     for (const auto& gauge : member.gauges)
       if (gauge.rank == rank.rank)
         one.gauge = gauge;
-    one.node = setup_.settings->nodes[rank.node].name;
+    one.node = settings_.nodes[rank.node].name;
     one.stage = static_cast<std::uint32_t>(rank.where.pipeline);
     one.tensor = static_cast<std::uint32_t>(rank.where.tensor);
     one.first_unit = rank.record.units.begin;

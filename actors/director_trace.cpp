@@ -38,7 +38,7 @@ caf::result<trace_report> director_state::take(const trace_order& order) {
   trace.order = order;
   trace.order.serial = ++last_trace_;
   trace.until = clock::now() + milliseconds(order.patience_ms);
-  trace.report.cluster = setup_.settings->cluster.name;
+  trace.report.cluster = settings_.cluster.name;
   trace.answer = self_->make_response_promise<trace_report>();
   ask_for_trace(trace.order);
   return trace.answer;

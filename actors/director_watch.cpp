@@ -23,7 +23,7 @@ constexpr milliseconds absence{500};
 /// the head's own node there is no cluster: every process ends, and whoever started it starts it
 /// again.
 void director_state::expel(std::size_t node, const std::string& reason) {
-  if (node == setup_.settings->head_index()) {
+  if (node == settings_.head_index()) {
     step(director_input::hopeless, [&] { fail({errc::timed_out, reason}); });
     return;
   }
@@ -34,9 +34,11 @@ void director_state::expel(std::size_t node, const std::string& reason) {
 
 /// Liveness is progress: of nodes by their beats, of ranks by their counters.
 void director_state::watch(clock::time_point now) {
-  if (now - std::exchange(looked_at_, now) > absence)
+  if (now - std::exchange(looked_at_, now) > absence) {
     members_->forgive(now);
-  const milliseconds bound{setup_.settings->deadlines.progress_ms};
+    steps_since_ = now;
+  }
+  const milliseconds bound{settings_.deadlines.progress_ms};
   if (const auto silent = members_->silent(now, bound))
     expel(*silent,
           fmt::format("nothing was heard of it for {} ms (deadlines.progress_ms): it is frozen or "
@@ -62,6 +64,12 @@ void director_state::watch(clock::time_point now) {
                                  : rank_phases.name(static_cast<rank_phase>(stalled->gauge.phase)),
                                number(stalled->gauge.step)));
       });
+    else if (is_output_lost(now, bound))
+      step(director_input::epoch_lost, [&] {
+        fence_epoch(fmt::format("no rank has made progress for {} ms (deadlines.progress_ms), and "
+                                "the conductor waits for the output of a step",
+                                bound.count()));
+      });
     return;
   }
   if ((phase_ == director_phase::gathering || phase_ == director_phase::loading)
@@ -75,6 +83,15 @@ void director_state::watch(clock::time_point now) {
                         bound.count()));
 }
 
+/// Every rank did its part, and what the last one sent did not arrive.
+bool director_state::is_output_lost(clock::time_point now, milliseconds bound) {
+  const auto conductor = setup_.board->read();
+  if (std::exchange(steps_seen_, conductor.steps) != conductor.steps
+      || conductor.steps_in_flight == 0)
+    steps_since_ = now;
+  return now - steps_since_ > bound && members_->all_still(now, bound);
+}
+
 void director_state::look() {
   const auto now = clock::now();
   watch(now);
@@ -85,7 +102,7 @@ void director_state::look() {
 }
 
 void director_state::look_at_deadlines(clock::time_point now) {
-  const auto& deadlines = setup_.settings->deadlines;
+  const auto& deadlines = settings_.deadlines;
   const auto in_phase = now - phase_since_;
   switch (phase_) {
   case director_phase::gathering:
@@ -132,7 +149,7 @@ void director_state::look_at_deadlines(clock::time_point now) {
 
 /// Nodes that reach the head but not each other: they would try for ever.
 void director_state::give_up_linking() {
-  const milliseconds patience{setup_.settings->deadlines.join_ms};
+  const milliseconds patience{settings_.deadlines.join_ms};
   if (served_ || !unlinked_since_ || clock::now() - *unlinked_since_ < patience)
     return;
   step(director_input::late, [&] {
@@ -152,7 +169,7 @@ std::string director_state::unloaded() const {
       ranks += fmt::format("{}{} on node '{}'",
                            ranks.empty() ? "" : ", ",
                            number(rank.rank),
-                           setup_.settings->nodes[rank.node].name);
+                           settings_.nodes[rank.node].name);
   }
   return ranks;
 }

@@ -49,6 +49,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
       return self->delegate(self->state.conductor, which, client);
     },
     [self](const request_cancel& which) { self->send(self->state.conductor, which); },
+    [self](const terms_query& query) { return self->delegate(self->state.director, query); },
     [self](const status_query& query) { return self->delegate(self->state.director, query); },
     [self](const node_drain& which) { return self->delegate(self->state.director, which); },
     [self](const fault_order& order) { return self->delegate(self->state.director, order); },

@@ -166,17 +166,23 @@ std::optional<membership::still_rank> membership::stuck(time_point now,
   return std::nullopt;
 }
 
+bool membership::all_still(time_point now, std::chrono::milliseconds bound) const {
+  for (const auto& one : members_)
+    for (const auto& gauge : one.gauges)
+      if (now - one.moved.at(gauge.rank) <= bound)
+        return false;
+  return true;
+}
+
 std::optional<membership::still_rank> membership::stalled(time_point now,
                                                           std::chrono::milliseconds bound) const {
-  std::optional<still_rank> waiting;
+  if (!all_still(now, bound))
+    return std::nullopt;
   for (std::size_t node = 0; node < members_.size(); ++node)
-    for (const auto& gauge : members_[node].gauges) {
-      if (now - members_[node].moved.at(gauge.rank) <= bound)
-        return std::nullopt;
-      if (!waiting && is_in(gauge, {rank_phase::in_group, rank_phase::awaiting_input}))
-        waiting = still_rank{node, gauge};
-    }
-  return waiting;
+    for (const auto& gauge : members_[node].gauges)
+      if (is_in(gauge, {rank_phase::in_group, rank_phase::awaiting_input}))
+        return still_rank{node, gauge};
+  return std::nullopt;
 }
 
 void membership::forgive(time_point now) {

@@ -42,6 +42,9 @@ public:
   /// both are printed), not_found (no such node), not_now (a living node has the name: addresses).
   result<std::size_t> admit(const node_hello& hello);
 
+  /// Nodes were added to the settings.
+  void grow() { members_.resize(settings_.nodes.size()); }
+
   /// Takes a node in that was admitted.
   void join(std::size_t index, const node_hello& hello, const node_actor& handle, time_point now);
 
@@ -64,6 +67,9 @@ public:
   /// A rank that waits for others in the middle of a step, when nobody at all has made progress for
   /// longer than `bound`.
   std::optional<still_rank> stalled(time_point now, std::chrono::milliseconds bound) const;
+
+  /// Nobody at all has made progress for longer than `bound`.
+  bool all_still(time_point now, std::chrono::milliseconds bound) const;
 
   /// The director itself has not looked for a while: nobody's silence until now counts.
   void forgive(time_point now);

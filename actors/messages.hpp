@@ -78,6 +78,7 @@ using director_actor =
                    reacts_to<rank_joined>, // a rank is connected
                    reacts_to<rank_fault>,  // a rank or the conductor gave up
                    reacts_to<node_beat>,   // progress
+                   caf::replies_to<terms_query>::with<cluster_terms>,   // a stranger asks
                    caf::replies_to<status_query>::with<cluster_status>, // for people
                    reacts_to<node_drain>,                               // go on without it
                    caf::replies_to<fault_order>::with<fault_receipt>,   // for tests
@@ -92,6 +93,7 @@ using gateway_actor =
                    caf::replies_to<generate_request, caf::strong_actor_ptr>::with<request_id>,
                    caf::replies_to<stream_attach, caf::strong_actor_ptr>::with<request_id>,
                    reacts_to<request_cancel>,
+                   caf::replies_to<terms_query>::with<cluster_terms>,
                    caf::replies_to<status_query>::with<cluster_status>,
                    reacts_to<node_drain>,
                    caf::replies_to<fault_order>::with<fault_receipt>,
@@ -152,6 +154,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, first_custom_type_id)
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_manifest))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_page))
   CAF_ADD_TYPE_ID(troupe, (troupe::actors::state_held))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::terms_query))
+  CAF_ADD_TYPE_ID(troupe, (troupe::actors::cluster_terms))
 
 CAF_END_TYPE_ID_BLOCK(troupe)
 

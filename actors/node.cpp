@@ -72,6 +72,9 @@ private:
 
   bool is_head() const { return index_ == settings_.head_index(); }
 
+  /// Nobody else can come: frames need not leave the process.
+  bool is_alone() const { return settings_.nodes.size() == 1 && settings_.nodes[0].port == 0; }
+
   const node_options& options_;
   const cluster_settings& settings_;
   std::size_t index_ = 0;
@@ -132,7 +135,9 @@ result<node_hello> node_process::introduce() {
   hello.incarnation = incarnation_;
   hello.host = transport::host_identity();
   hello.address = fmt::format("{}, process {}", settings_.nodes[index_].advertise, getpid());
-  hello.settings = settings_digest(settings_);
+  hello.settings = options_.guest ? options_.guest->settings_digest : settings_digest(settings_);
+  if (options_.guest)
+    hello.guest = options_.guest->section;
   hello.model = compute::to_string(model_->description_digest());
   hello.tokenizer = compute::to_string(words_->digest());
   auto samples = model_->fingerprints();
@@ -159,12 +164,11 @@ result<void> node_process::start_conductor(const director_actor& director) {
   reactor_thread::options thread;
   thread.name = "conductor";
   thread.loop = loop_options();
-  const bool alone = settings_.nodes.size() == 1;
   auto started = reactor_thread::start(
     control_->system(),
     thread,
-    [this, alone] {
-      return make_wires(settings_, index_, alone ? &hub_ : nullptr, *conductor_faults_);
+    [this] {
+      return make_wires(settings_, index_, is_alone() ? &hub_ : nullptr, *conductor_faults_);
     },
     [&](reactor& home, transport::transport& wires) {
       born.home = &home;
@@ -188,8 +192,8 @@ result<void> node_process::start_head() {
   director_setup born;
   born.settings = &settings_;
   born.plan = plan_;
-  born.replan = [this](const std::vector<std::size_t>& nodes) {
-    return make_plan(settings_, *model_, memory_here_, nodes);
+  born.replan = [this](const cluster_settings& settings, const std::vector<std::size_t>& nodes) {
+    return make_plan(settings, *model_, memory_here_, nodes);
   };
   auto hello = introduce();
   if (!hello)
@@ -297,7 +301,7 @@ result<void> node_process::say_hello() {
   born.faults = faults_;
   born.run_folder = options_.run_folder;
   born.here = &here_;
-  born.hub = settings_.nodes.size() == 1 ? &hub_ : nullptr;
+  born.hub = is_alone() ? &hub_ : nullptr;
   born.gateway = gateway_;
   if (!is_head() && !settings_.recovery.journal.empty())
     born.on_orphaned = [this](std::vector<held_shard> held, epoch_id epoch) {

@@ -7,16 +7,24 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace troupe::actors {
+
+/// What a node that is not in the cluster file says of itself (actors/guest.hpp).
+struct guest_terms {
+  std::string section;         ///< Its [[node]].
+  std::string settings_digest; ///< Of what the nodes of the file agree on.
+};
 
 struct node_options {
   cluster_settings settings;
   std::string name;                 ///< Of a [[node]] in the settings.
   std::filesystem::path run_folder; ///< Where the head writes its control port (run_folder.hpp).
   /// The plan as a picture, for the page of the head; empty text: there is none. May be null.
-  std::function<std::string()> draw_plan;
+  std::function<std::string()> draw_plan = {};
+  std::optional<guest_terms> guest = {};
 };
 
 /// Runs a node in this thread until the cluster stops it or SIGINT / SIGTERM arrives (the caller

@@ -144,6 +144,7 @@ result<void> node_state::start_rank(const shard_assignment& what, hosted& one) {
     born.transports = settings.nodes[setup_.index].transports;
   born.device_options.threads = setup_.threads;
   born.device_options.cores = cores_of(what.index);
+  born.device_options.pulse = &one.board->progress;
   born.step_deadline = std::chrono::milliseconds{settings.deadlines.step_ms};
   born.connect_deadline = std::chrono::milliseconds{settings.deadlines.connect_ms};
   born.board = one.board.get();
@@ -366,6 +367,8 @@ void node_state::write_records(const std::string& reason) const {
 
 void node_state::inject(const fault_order& order) {
   log::warn("faults are on: {} at {}, {}", order.what, order.where, order.when);
+  if (const auto ordered = read_order(*setup_.settings, order); ordered && ranks_.empty())
+    setup_.faults.push_back(*ordered); // for the ranks that it is yet to host
   to_ranks(order);
 }
 

@@ -6,8 +6,16 @@ namespace troupe::actors {
 
 placement::placement(const cluster_settings& settings) : settings_(settings) {
   for (std::size_t node = 0; node < settings.nodes.size(); ++node)
-    if (!settings.nodes[node].spare)
-      seats_.push_back({node, std::nullopt});
+    add(node);
+}
+
+void placement::add(std::size_t node) {
+  if (!settings_.nodes[node].spare)
+    seats_.push_back({node, std::nullopt});
+}
+
+void placement::remove(std::size_t node) {
+  std::erase_if(seats_, [node](const seat& one) { return one.owner == node; });
 }
 
 bool placement::is_seated(std::size_t node) const {

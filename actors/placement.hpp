@@ -13,7 +13,12 @@ namespace troupe::actors {
 
 class placement {
 public:
+  /// The settings outlive it; nodes may be added to them.
   explicit placement(const cluster_settings& settings);
+
+  /// A seat for a node that came later, if it is no spare; or without one again.
+  void add(std::size_t node);
+  void remove(std::size_t node);
 
   /// Fills seats from the nodes that are available, by position in settings.nodes. Who sits stays;
   /// an empty seat goes to its owner first, then to a spare with as many ranks.

@@ -255,7 +255,7 @@ void rank_state::run_unit() {
     return;
   }
   if (injector)
-    injector->end_layer(clock::now() - begin); // may take as long as it is told to
+    injector->end_layer(clock::now() - begin);
   const auto end = clock::now();
   compute_ns_ += nanoseconds(end - begin);
   trace_.add(trace_kind::layer, begin, end, *unit);

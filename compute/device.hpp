@@ -15,6 +15,7 @@
 #include "config/dtype.hpp"
 #include "config/topology.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -176,6 +177,9 @@ public:
 struct device_options {
   std::size_t threads = 1;
   std::vector<unsigned> cores; ///< Cores to pin the threads to, in order; empty = not pinned.
+  /// Where the thread that calls shows that it gets on, within an operation too: a product for many
+  /// rows may take seconds on a slow host. Outlives the device; null: nowhere.
+  std::atomic<std::uint64_t>* pulse = nullptr;
 };
 
 /// The best device that this build and this machine have for `kind`: "cpu" or "cuda".

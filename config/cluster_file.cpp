@@ -16,6 +16,7 @@
 #include <iterator>
 #include <map>
 #include <system_error>
+#include <utility>
 
 namespace troupe {
 
@@ -207,11 +208,12 @@ result<std::string> read_text(const fs::path& file) {
   return text;
 }
 
-} // namespace
-
-result<cluster_settings> parse_cluster_text(std::string_view text,
-                                            std::string_view name,
-                                            std::span<const std::string> overrides) {
+/// `adjust` sees the settings before it is checked that they go together.
+template <class Adjust>
+result<cluster_settings> parse_text(std::string_view text,
+                                    std::string_view name,
+                                    std::span<const std::string> overrides,
+                                    Adjust adjust) {
   auto screened = screen_toml(text, name);
   if (!screened)
     return screened.error();
@@ -232,9 +234,37 @@ result<cluster_settings> parse_cluster_text(std::string_view text,
   if (!found.none())
     return found.to_error();
   fill_in(settings);
+  adjust(settings);
   check_settings(settings, found);
   if (!found.none())
     return found.to_error();
+  return settings;
+}
+
+} // namespace
+
+result<cluster_settings> parse_cluster_text(std::string_view text,
+                                            std::string_view name,
+                                            std::span<const std::string> overrides) {
+  return parse_text(text, name, overrides, [](cluster_settings&) {});
+}
+
+result<cluster_settings> parse_lone_node(std::string_view text,
+                                         std::string_view name,
+                                         std::span<const std::string> overrides) {
+  // Of a whole cluster the check asks for a head that works and can be found.
+  node_settings asked;
+  auto settings = parse_text(text, name, overrides, [&](cluster_settings& lone) {
+    auto& node = lone.nodes.front();
+    asked = node;
+    node.spare = false;
+    node.port = node.port == 0 ? 1 : node.port;
+    lone.parallel.pipeline = node.ranks;
+  });
+  if (settings) {
+    settings->nodes.front().spare = asked.spare;
+    settings->nodes.front().port = asked.port;
+  }
   return settings;
 }
 

@@ -35,6 +35,12 @@ result<cluster_settings> parse_cluster_text(std::string_view text,
                                             std::string_view name,
                                             std::span<const std::string> overrides = {});
 
+/// As parse_cluster_text, of a file with one [[node]] that is to join another cluster: its ranks
+/// make as many stages here.
+result<cluster_settings> parse_lone_node(std::string_view text,
+                                         std::string_view name,
+                                         std::span<const std::string> overrides = {});
+
 /// The files of [security] exist, can be read, and the secret is long enough and private.
 result<void> check_security_files(const cluster_settings& settings);
 

@@ -253,7 +253,7 @@ std::vector<setting> rows(deadline_settings& s) {
      "A node that says nothing, or a rank that shows no progress within a step, for so long is "
      "given "
      "up as frozen; neither TCP nor UCX would notice within minutes. Above the longest pause of a "
-     "busy host, and above one layer's time for schedule.step_tokens rows.",
+     "busy host.",
      {100, day_ms}},
     {"request_ms",
      &s.request_ms,

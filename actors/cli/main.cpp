@@ -7,6 +7,7 @@
 #include "actors/cli/doctor.hpp"
 #include "actors/cli/generate.hpp"
 #include "actors/cli/inject.hpp"
+#include "actors/cli/join.hpp"
 #include "actors/cli/model.hpp"
 #include "actors/cli/node.hpp"
 #include "actors/cli/plan.hpp"
@@ -179,6 +180,28 @@ void add_stop(CLI::App& app, action& chosen) {
                               "  troupe stop cluster.toml\n");
   add_cluster(command, *options);
   command->callback([=, &chosen] { chosen = [=] { return run_stop_command(*options); }; });
+}
+
+void add_join(CLI::App& app, action& chosen) {
+  auto options = std::make_shared<join_options>();
+  auto* command = add_command(
+    app,
+    "join",
+    "Add a node that is not in the cluster file to a running cluster, until it ends or is drained",
+    "  troupe join 192.168.1.10:7600 --name guest --model /models/llama \\\n"
+    "    --set node.guest.bind=192.168.1.77 --set security.secret_file=/etc/troupe/secret\n");
+  command->add_option("HEAD", options->head, "Address and control port of the head")->required();
+  command->add_option("--name", options->name, "Of the new node, unique in the cluster")
+    ->required();
+  command->add_option("--model", options->model, "Where this host has the model")->required();
+  command
+    ->add_option("--set",
+                 options->overrides,
+                 "A setting of this host: node.NAME.threads=4, security.secret_file=FILE; may be "
+                 "repeated")
+    ->take_all()
+    ->allow_extra_args(false);
+  command->callback([=, &chosen] { chosen = [=] { return run_join_command(*options); }; });
 }
 
 void add_drain(CLI::App& app, action& chosen) {
@@ -367,6 +390,7 @@ int run(int argc, char** argv) {
   add_serve(app, chosen);
   add_node(app, chosen);
   add_status(app, chosen);
+  add_join(app, chosen);
   add_drain(app, chosen);
   add_stop(app, chosen);
   add_inject(app, chosen);

@@ -132,6 +132,7 @@ struct node_hello {
   std::vector<named_digest> samples; ///< compute::model::fingerprints() of the files that are here.
   std::vector<held_shard> held;      ///< Loaded for a former head, and still there.
   epoch_id last_epoch{};             ///< That this node has taken part in.
+  std::string guest; ///< The [[node]] of a node that is not in the cluster file; else empty.
 };
 
 template <class Inspector>
@@ -149,7 +150,29 @@ typename Inspector::result_type inspect(Inspector& f, node_hello& x) {
            x.tokenizer,
            x.samples,
            x.held,
-           x.last_epoch);
+           x.last_epoch,
+           x.guest);
+}
+
+/// Somebody who wants to become a node -> gateway -> director: what has the cluster agreed on?
+struct terms_query {
+  std::uint16_t version = protocol_version;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, terms_query& x) {
+  return f(caf::meta::type_name("terms_query"), x.version);
+}
+
+/// Texts of cluster files, without a model path.
+struct cluster_terms {
+  std::string agreed;  ///< Of the file; all nodes have its digest.
+  std::string present; ///< With those that joined since.
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, cluster_terms& x) {
+  return f(caf::meta::type_name("cluster_terms"), x.agreed, x.present);
 }
 
 /// rank -> node -> director, conductor -> director: after an epoch, how to reach it in the next.

@@ -18,7 +18,8 @@ Mine& of_this_device(Base& object) {
 
 class cpu_device final : public device {
 public:
-  explicit cpu_device(std::unique_ptr<thread_team> team) : on_(std::move(team)) {}
+  cpu_device(std::unique_ptr<thread_team> team, std::atomic<std::uint64_t>* pulse)
+    : on_(std::move(team), pulse) {}
 
   std::string describe() const override {
     const auto threads = on_.team->size();
@@ -113,7 +114,7 @@ result<std::unique_ptr<device>> make_cpu_device(const device_options& options) {
   auto team = thread_team::start(options);
   if (!team)
     return with_context("starting the threads of the cpu device", team.error());
-  return std::unique_ptr<device>(std::make_unique<cpu_device>(std::move(*team)));
+  return std::unique_ptr<device>(std::make_unique<cpu_device>(std::move(*team), options.pulse));
 }
 
 } // namespace troupe::compute::cpu

@@ -5,6 +5,8 @@
 #include "compute/cpu/thread_team.hpp"
 #include "config/topology.hpp"
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -16,14 +18,24 @@ struct execution {
   std::vector<scratch> each; ///< One a thread.
   arena weights;             ///< Where packed weights lie.
 
-  explicit execution(std::unique_ptr<thread_team> threads)
-    : team(std::move(threads)), each(team->size()) {}
+  std::atomic<std::uint64_t>* pulse; ///< See device_options.
+
+  explicit execution(std::unique_ptr<thread_team> threads,
+                     std::atomic<std::uint64_t>* shown = nullptr)
+    : team(std::move(threads)), each(team->size()), pulse(shown) {}
+
+  /// Inside of run, now and then: shows that the work gets on. Only the leader does.
+  void beat(std::size_t thread) const noexcept {
+    if (thread == 0 && pulse != nullptr)
+      pulse->store(pulse->load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
 
   /// f(thread, threads) on the whole team, or by the leader alone as f(0, 1) where `elements` of
   /// work are not worth the meeting. What is computed must not depend on which of the two it is.
   template <class F>
   void run(std::size_t elements, const F& f) {
     constexpr std::size_t worth_meeting = 16384;
+    beat(0);
     const auto threads = team->size();
     if (threads == 1 || elements < worth_meeting)
       f(std::size_t{0}, std::size_t{1});

@@ -101,7 +101,7 @@ private:
 /// Panels of one tile of rows are walked from end to end, or in blocks where a tile takes several
 /// passes for the lanes of a panel.
 template <class Weight, std::size_t Vectors>
-void multiply_panels(const matmul_job& job, range panels, float* sums) {
+void multiply_panels(const matmul_job& job, range panels, float* sums, std::size_t thread) {
   HWY_ALIGN float room[block_columns * panel_width];
   const panel_block<Weight, Vectors> part(job, room);
   const bool whole = job.x.rows <= tile_rows && Vectors * lane_count == panel_width;
@@ -130,6 +130,7 @@ void multiply_panels(const matmul_job& job, range panels, float* sums) {
                       sums + (panel - group) * panel_sums);
       }
     finish_panels(job, {group, end}, sums);
+    job.on->beat(thread);
   }
 }
 
@@ -143,9 +144,9 @@ void multiply_share(const matmul_job& job, std::size_t thread, std::size_t threa
   constexpr auto panel_vectors = panel_width / lane_count;
   constexpr auto wide = std::min<std::size_t>(panel_vectors, lane_count == 16 ? 2 : 4);
   if (job.x.rows <= 2)
-    multiply_panels<Weight, wide>(job, panels, sums);
+    multiply_panels<Weight, wide>(job, panels, sums, thread);
   else
-    multiply_panels<Weight, tile_vectors>(job, panels, sums);
+    multiply_panels<Weight, tile_vectors>(job, panels, sums, thread);
 }
 
 /// One thread's share of a product.

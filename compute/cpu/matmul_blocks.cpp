@@ -262,6 +262,7 @@ void multiply_share(const matmul_job& job, std::size_t thread, std::size_t threa
         }
     }
     finish_panels(job, {panel, panel + 1}, sums);
+    job.on->beat(thread);
   }
 }
 

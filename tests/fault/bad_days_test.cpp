@@ -119,6 +119,55 @@ BOOST_AUTO_TEST_CASE(E47_a_busy_machine_is_not_taken_for_a_dead_one) {
     BOOST_TEST(process_of(three, "n" + std::to_string(i)) == nodes.node(i).pid());
 }
 
+BOOST_AUTO_TEST_CASE(E47_one_layer_may_take_longer_than_the_bound) {
+  compute::random_model wide; // some seconds for 1900 rows, on one thread
+  wide.layers = 1;
+  wide.hidden = 2048;
+  wide.heads = 16;
+  wide.kv_heads = 4;
+  wide.ffn = 8192;
+  wide.stored = dtype::bf16;
+  const served_model model{wide};
+  auto shape = stages(1,
+                      "[deadlines]\nprogress_ms = 500\n"
+                      "[schedule]\nprefill_chunk = 2048\nstep_tokens = 2048\n");
+  shape.model = model.folder();
+  const auto told =
+    cluster{shape}.try_generate({token_prompt(random_tokens(1900, 2048, 1), 2)}, {"--log"});
+  BOOST_TEST(told.code == 0, told.all());
+  BOOST_TEST(!told.mentions("no progress"), told.all());
+  BOOST_TEST(!told.mentions(" is over: no"), told.all());
+}
+
+BOOST_AUTO_TEST_CASE(E51_a_node_that_was_away_is_back_when_it_says_so_itself) {
+  // A bound of half a second stands for one of minutes: away for 1, 6 and 12 times as long.
+  const cluster three{stages(3, "[deadlines]\nprogress_ms = 500\n")};
+  const auto request = token_prompt({1, 2, 3}, 8);
+  const auto expected = calm({request});
+  crew nodes{three, 3};
+  for (const auto away : {500ms, 3000ms, 6000ms}) {
+    const auto before = nodes.epoch();
+    nodes.node(1).signal(SIGSTOP);
+    BOOST_REQUIRE(status_becomes(three, "\"state\":\"lost\"", 10s));
+    const auto until = std::chrono::steady_clock::now() + away;
+    while (std::chrono::steady_clock::now() < until) { // the others speak, and do not revive it
+      const auto told = three.run({"status", "FILE", "--json"}, 5);
+      BOOST_TEST(!told.mentions(serving), told.all());
+      BOOST_TEST(told.mentions("\"state\":\"lost\""), told.all());
+      std::this_thread::sleep_for(200ms);
+    }
+    auto sleeper = std::move(nodes.node(1));
+    sleeper.signal(SIGCONT); // as what it was, it is not taken back
+    const auto ended = sleeper.wait(10s);
+    BOOST_TEST((ended && ended->exited && ended->code != 0));
+    BOOST_TEST(!status_becomes(three, serving, 300ms));
+    nodes.start(1);
+    BOOST_REQUIRE(nodes.serves_with(3, 20s, before));
+    BOOST_TEST(three.generate({request})[0].digests == expected[0].digests,
+               boost::test_tools::per_element());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(E11_a_second_head_for_the_same_nodes_is_refused_and_told_by_whom) {
   const cluster two{stages(2)};
   crew nodes{two, 2};

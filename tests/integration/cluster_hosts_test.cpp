@@ -176,6 +176,46 @@ BOOST_AUTO_TEST_CASE(E29_a_tensor_group_of_three_hosts_reduces_over_their_networ
   end(nodes, lab);
 }
 
+BOOST_AUTO_TEST_CASE(a_guest_from_a_host_that_is_not_in_the_file_joins_with_the_secret) {
+  const host_lab lab{shape_of(3, 1)};
+  auto nodes = lab.start_all();
+  std::vector<std::string> join{"join",
+                                lan::address(1) + ":7000",
+                                "--name",
+                                "guest",
+                                "--model",
+                                lab.model(2).string(),
+                                "--set",
+                                "node.guest.bind=" + lan::address(spectator),
+                                "--set",
+                                "node.guest.transports=tcp,self",
+                                "--set",
+                                "node.guest.threads=1"};
+  const auto open = lab.run(spectator, join);
+  BOOST_TEST(open.code == 2, open.all());
+  BOOST_TEST(open.mentions("secret"), open.all());
+  join.insert(
+    join.end(),
+    {"--set", "security.secret_file=" + (lab.folder(spectator) / "cluster.secret").string()});
+  lab.set_secret(spectator, "another secret than the one that they share\n");
+  const auto stranger = lab.run(spectator, join);
+  BOOST_TEST(stranger.code == 6, stranger.all());
+  lab.set_secret(spectator, "a secret that these hosts share: 7d1f3c0a\n");
+  auto guest = lab.start(spectator, join);
+  for (const auto until = std::chrono::steady_clock::now() + 20s;
+       lab.ranks().size() < 4u || !lab.status_becomes("\"phase\":\"serving\"", 5s);)
+    if (std::chrono::steady_clock::now() >= until) {
+      for (const auto& line : guest.hear_all(1s))
+        BOOST_TEST_MESSAGE(line);
+      BOOST_FAIL(lab.run(1, {"status", "FILE"}).all());
+    }
+  BOOST_TEST(lab.ranks().at(2).links == "to rank 3 tcp/net0");
+  check_same_bits(lab.generate(2, prompts()));
+  end(nodes, lab);
+  const auto ended = guest.wait(10s);
+  BOOST_TEST((ended && ended->exited && ended->code == 0));
+}
+
 BOOST_AUTO_TEST_CASE(F08_stages_times_groups_on_three_hosts_of_unequal_share) {
   // Two ranks at the head: its group stays inside, the other one spans hosts. Then across.
   for (const auto& ranks : {std::vector<std::size_t>{2, 1, 1}, {1, 2, 1}}) {

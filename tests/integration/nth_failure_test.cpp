@@ -45,6 +45,26 @@ void check_same(const std::vector<told_answer>& found) {
 
 } // namespace
 
+BOOST_AUTO_TEST_CASE(E35_the_nth_call_of_the_wires_fails_until_none_is_left) {
+  for (const std::string where : {"rank 0", "rank 1", "conductor"}) {
+    int recovered = 0;
+    bool none_left = false;
+    for (int n = 1; n < most_calls && !none_left; ++n)
+      BOOST_TEST_CONTEXT(where << " call " << n) {
+        const cluster faulty{two_stages("[[fault]]\nwhat = \"fail_transport\"\nwhere = \"" + where
+                                        + "\"\nwhen = \"call " + std::to_string(n) + "\"\n")};
+        const auto told = faulty.try_generate(request, {"--log"});
+        BOOST_TEST(told.code == 0, told.all());
+        check_same(read_answers(told.lines));
+        none_left = told.mentions("never happened"); // said at the end, when all calls were made
+        recovered += none_left ? 0 : 1;
+      }
+    BOOST_TEST_MESSAGE(where << ": " << recovered << " calls failed, one at a time");
+    BOOST_TEST(none_left);
+    BOOST_TEST(recovered > 3);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_nth_allocation_fails_until_none_is_left) {
   for (const std::string where : {"rank 0", "rank 1"}) {
     int refused = 0;

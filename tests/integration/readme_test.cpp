@@ -50,6 +50,7 @@ BOOST_AUTO_TEST_CASE(the_readme_can_be_typed_as_it_stands) {
      {"curl ", way::skip, "asks that port"},
      {"build/release/troupe up " + two_stages, way::stay, "", "serving;"},
      {"build/release/troupe status " + two_stages + " --watch", way::watch},
+     {"troupe join ", way::skip, "needs another host; integration_cluster_hosts has one"},
      {"troupe node cluster.toml --name n3", way::stay}},
     {{"/models/Llama-3.2-1B", model.folder().string()}}};
   reader.before("When nodes come, go and fail", [&] {

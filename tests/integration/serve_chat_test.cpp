@@ -89,6 +89,26 @@ BOOST_AUTO_TEST_CASE(a_conversation_is_the_text_of_its_template) {
   BOOST_TEST(found.at("usage") == expected.at("usage"));
 }
 
+BOOST_AUTO_TEST_CASE(E23_three_turns_on_two_stages_are_those_of_one) {
+  const served_model model{shared_chat::shape()};
+  auto shape = shared_chat::cluster_of(model);
+  shape.pipeline = 2;
+  const cluster staged{shape};
+  const serving_cluster serving{staged, shared_chat::serve_it()};
+  json messages = json::array();
+  for (const std::string question : {"Hi", "And then?", "Why?"}) {
+    messages.push_back({{"role", "user"}, {"content", question}});
+    const auto one = post("/v1/chat/completions", conversation(messages));
+    const auto two =
+      ask_http(serving.http_port(), "/v1/chat/completions", conversation(messages).dump());
+    BOOST_REQUIRE_MESSAGE(two.status == 200, two.body);
+    const auto answer = parse(two.body).at("choices").at(0).at("message");
+    BOOST_TEST(answer == one.at("choices").at(0).at("message"));
+    messages.push_back(answer);
+  }
+  BOOST_TEST(messages.size() == 6u);
+}
+
 BOOST_AUTO_TEST_CASE(D19_a_chat_begins_with_the_role_and_ends_with_one_reason) {
   auto request = conversation({{{"role", "user"}, {"content", "Hi"}}});
   const auto whole = post("/v1/chat/completions", request);

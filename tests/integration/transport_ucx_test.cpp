@@ -2,6 +2,7 @@
 
 #include "tests/support/hex.hpp"
 #include "tests/support/process.hpp"
+#include "transport/ucx/segment_folder.hpp"
 #include "transport/ucx/ucx_transport.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -173,6 +174,17 @@ private:
 const role end("ucx_end", [](parent& told) {
   wire::prepare_environment();
   return end_role(told).run();
+});
+
+/// Opens wires, and leaves what UCX leaves where it is killed between making and unnaming a
+/// segment.
+const role segment_owner("segment_owner", [](parent& told) {
+  wire::prepare_environment();
+  const auto wires = wire::make_ucx_transport({over_memory});
+  std::ofstream{wire::segment_folder() / "ucx_shm_posix_1"} << "a segment";
+  told.say("folder " + wire::segment_folder().string());
+  told.hear(20s);
+  return wires ? 0 : 1;
 });
 
 // -- what the tests see of it --------------------------------------------------------------------
@@ -395,4 +407,24 @@ BOOST_AUTO_TEST_CASE(a_stopped_peer_costs_a_bounded_queue_and_nothing_is_lost) {
     quit(a);
     quit(b);
   }
+}
+
+BOOST_AUTO_TEST_CASE(segments_that_a_killed_process_left_are_removed_by_the_next_one) {
+  const auto is_there = [](const std::string& folder) { return std::filesystem::exists(folder); };
+  auto killed = process::start("segment_owner");
+  auto lives = process::start("segment_owner");
+  const auto left = expect(killed, "folder");
+  const auto used = expect(lives, "folder");
+  BOOST_REQUIRE((is_there(left) && is_there(used) && left != used));
+  killed.signal(SIGKILL);
+  killed.wait(5s);
+  BOOST_TEST(is_there(left + "/ucx_shm_posix_1"));
+  auto next = process::start("segment_owner");
+  const auto newest = expect(next, "folder");
+  BOOST_TEST(!is_there(left));
+  BOOST_TEST(is_there(used + "/ucx_shm_posix_1"));
+  next.say("end");
+  const auto ended = next.wait(10s);
+  BOOST_TEST((ended && ended->exited && ended->code == 0));
+  BOOST_TEST(!is_there(newest));
 }

@@ -1,5 +1,5 @@
-#include "tests/paths.hpp"
 #include "tests/support/cluster.hpp"
+#include "tests/paths.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -69,6 +69,13 @@ test::process cluster::start(std::vector<std::string> arguments) const {
       argument = file_.string();
   arguments.insert(arguments.begin(), troupe_program().string());
   return test::process::run(arguments, {"XDG_RUNTIME_DIR=" + folder_.path().string()}, true);
+}
+
+test::process cluster::start_node(const std::string& name, const std::filesystem::path& log) const {
+  const auto script = fmt::format("exec \"$@\" >>'{}' 2>&1", log.string());
+  return test::process::run(
+    {"/bin/sh", "-c", script, "sh", troupe_program(), "node", file_, "--name", name},
+    {"XDG_RUNTIME_DIR=" + folder_.path().string()});
 }
 
 outcome cluster::run(std::vector<std::string> arguments, int seconds) const {

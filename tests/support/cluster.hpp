@@ -74,6 +74,9 @@ public:
   /// Starts it and returns at once.
   test::process start(std::vector<std::string> arguments) const;
 
+  /// Starts a node, whose words go to the end of a file: nobody has to listen.
+  test::process start_node(const std::string& name, const std::filesystem::path& log) const;
+
   /// `troupe generate FILE --json --digests` on a cluster of its own with these lines of prompts
   /// (troupe's own format); ends the test when it fails.
   std::vector<told_answer> generate(const std::vector<std::string>& prompt_lines,

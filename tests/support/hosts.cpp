@@ -287,6 +287,10 @@ std::vector<std::string> host_lab::troupe(std::size_t host,
 test::process host_lab::start_node(std::size_t host, const std::vector<std::string>& more) const {
   std::vector<std::string> arguments{"node", "FILE", "--name", fmt::format("h{}", host)};
   arguments.insert(arguments.end(), more.begin(), more.end());
+  return start(host, arguments);
+}
+
+test::process host_lab::start(std::size_t host, const std::vector<std::string>& arguments) const {
   return network_.start(host, troupe(host, arguments), environment(host));
 }
 

@@ -102,6 +102,7 @@ public:
   test::process start_node(std::size_t host, const std::vector<std::string>& more = {}) const;
 
   /// `troupe <arguments>` there; "FILE" stands for that host's cluster file.
+  test::process start(std::size_t host, const std::vector<std::string>& arguments) const;
   outcome run(std::size_t host, const std::vector<std::string>& arguments, int seconds = 30) const;
 
   /// Starts a node on each host of the cluster and waits until they serve together.

@@ -4,24 +4,66 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fstream>
+#include <optional>
 
 namespace troupe::tests {
 
 namespace {
 
-constexpr double width = 720;
-constexpr double height = 240;
-constexpr double left = 56;
-constexpr double bottom = 200;
-constexpr double top = 24;
+// The picture: rates against the scale on the left, ranks against the one on the right.
+constexpr double width = 760;
+constexpr double height = 300;
+constexpr double left = 64;
 constexpr double right = 700;
+constexpr double top = 48;
+constexpr double bottom = 250;
+constexpr double most_ranks = 5;
+constexpr auto rate_colour = "#1f5fa8";
+constexpr auto rank_colour = "#b4531a";
 
 std::optional<double> number_behind(const std::string& json, const std::string& name) {
   const auto at = json.find("\"" + name + "\":");
   if (at == std::string::npos)
     return std::nullopt;
   return std::stod(json.substr(at + name.size() + 3));
+}
+
+/// 1, 2 or 5 times a power of ten, so that about five of them make `most`.
+double step_of_scale(double most) {
+  const auto power = std::pow(10.0, std::floor(std::log10(most / 5)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (most / (factor * power) <= 6)
+      return factor * power;
+  return 10 * power;
+}
+
+std::string
+text_at(double x, double y, const char* anchor, const char* colour, const std::string& words) {
+  return fmt::format(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="{}" fill="{}">{}</text>)"
+                     "\n",
+                     x,
+                     y,
+                     anchor,
+                     colour,
+                     words);
+}
+
+std::string line_between(double x1, double y1, double x2, double y2) {
+  return fmt::format(R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="#dddddd"/>)"
+                     "\n",
+                     x1,
+                     y1,
+                     x2,
+                     y2);
+}
+
+std::string polyline(const std::string& points, const char* colour) {
+  return fmt::format(R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="2"/>)"
+                     "\n",
+                     points,
+                     colour);
 }
 
 } // namespace
@@ -53,62 +95,63 @@ void rate_plot::watch() {
   }
 }
 
+/// Tokens a second around each sample: those of half a second, since they come in steps.
+std::vector<double> rate_plot::rates() const {
+  constexpr double window = 0.25; // seconds to either side
+  std::vector<double> made;
+  for (std::size_t i = 0, from = 0, to = 0; i < samples_.size(); ++i) {
+    while (samples_[from].seconds < samples_[i].seconds - window)
+      ++from;
+    while (to + 1 < samples_.size() && samples_[to].seconds < samples_[i].seconds + window)
+      ++to;
+    const auto seconds = samples_[to].seconds - samples_[from].seconds;
+    made.push_back(seconds > 0 ? (samples_[to].tokens - samples_[from].tokens) / seconds : 0);
+  }
+  return made;
+}
+
 void rate_plot::write(const std::filesystem::path& file) {
   end();
-  std::string rates;
-  std::string ranks;
-  double fastest = 1;
-  double last = 1;
-  for (std::size_t i = 1; i < samples_.size(); ++i) {
-    const auto& now = samples_[i];
-    const auto& before = samples_[i - 1];
-    fastest = std::max(fastest, (now.tokens - before.tokens) / (now.seconds - before.seconds));
-    last = now.seconds;
-  }
+  const auto found = rates();
+  const auto most =
+    std::max(1.0, found.empty() ? 0 : *std::max_element(found.begin(), found.end()));
+  const auto step = step_of_scale(most);
+  const auto full = step * std::ceil(most / step);
+  const auto last = samples_.empty() ? 1 : std::max(1.0, samples_.back().seconds);
   const auto x = [&](double seconds) { return left + (right - left) * seconds / last; };
   const auto y = [&](double part) { return bottom - (bottom - top) * part; };
-  for (std::size_t i = 1; i < samples_.size(); ++i) {
-    const auto& now = samples_[i];
-    const auto& before = samples_[i - 1];
-    const auto rate = (now.tokens - before.tokens) / (now.seconds - before.seconds);
-    rates += fmt::format("{:.1f},{:.1f} ", x(now.seconds), y(rate / fastest));
-    ranks += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ",
-                         x(before.seconds),
-                         y(static_cast<double>(now.ranks) / 5),
-                         x(now.seconds),
-                         y(static_cast<double>(now.ranks) / 5));
+  std::string body;
+  for (double value = 0; value <= full + step / 2; value += step) {
+    body += line_between(left, y(value / full), right, y(value / full));
+    body +=
+      text_at(left - 8, y(value / full) + 4, "end", rate_colour, fmt::format("{:.0f}", value));
   }
+  for (double seconds = 0; seconds <= last; seconds += step_of_scale(last))
+    body += text_at(x(seconds), bottom + 18, "middle", "#555555", fmt::format("{:.0f} s", seconds));
+  for (int ranks = 1; ranks < most_ranks; ++ranks)
+    body +=
+      text_at(right + 8, y(ranks / most_ranks) + 4, "start", rank_colour, std::to_string(ranks));
+  std::string rate_points;
+  std::string rank_points;
+  for (std::size_t i = 0; i < samples_.size(); ++i) {
+    const auto now = x(samples_[i].seconds);
+    const auto ranks = [&](std::size_t at) {
+      return y(static_cast<double>(samples_[at].ranks) / most_ranks);
+    };
+    rate_points += fmt::format("{:.1f},{:.1f} ", now, y(found[i] / full));
+    rank_points +=
+      fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", now, ranks(i > 0 ? i - 1 : 0), now, ranks(i));
+  }
+  body += polyline(rank_points, rank_colour) + polyline(rate_points, rate_colour);
+  body += text_at(left, top - 18, "start", rate_colour, "tokens a second, of all requests");
+  body += text_at(right, top - 18, "end", rank_colour, "ranks");
   std::ofstream out(file);
-  out << fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" "
-                     "font-family=\"sans-serif\" font-size=\"12\">\n"
-                     "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
-                     "<path d=\"M{} {}V{}H{}\" fill=\"none\" stroke=\"#888888\"/>\n",
+  out << fmt::format(R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" )"
+                     R"(font-family="sans-serif" font-size="13">)"
+                     "\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{}</svg>\n",
                      width,
                      height,
-                     left,
-                     top,
-                     bottom,
-                     right);
-  out << fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"#c05020\" stroke-width=\"2\" "
-                     "stroke-dasharray=\"5 3\"/>\n",
-                     ranks);
-  out << fmt::format(
-    "<polyline points=\"{}\" fill=\"none\" stroke=\"#2060a0\" stroke-width=\"2\"/>\n", rates);
-  for (int rank = 1; rank <= 4; ++rank)
-    out << fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#c05020\">{}</text>\n",
-                       left - 6,
-                       y(rank / 5.0) + 4,
-                       rank);
-  out << fmt::format("<text x=\"{}\" y=\"{}\" fill=\"#2060a0\">tokens/s (at most {:.0f})</text>\n",
-                     left + 8,
-                     top - 8,
-                     fastest);
-  out << fmt::format(
-    "<text x=\"{}\" y=\"{}\" fill=\"#c05020\">ranks</text>\n", left + 180, top - 8);
-  out << fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{:.0f} s</text>\n</svg>\n",
-                     right,
-                     bottom + 18,
-                     last);
+                     body);
 }
 
 } // namespace troupe::tests

@@ -32,6 +32,7 @@ private:
     std::size_t ranks = 0;
   };
 
+  std::vector<double> rates() const;
   void watch();
   void end();
 

@@ -1,5 +1,5 @@
-#include "tests/paths.hpp"
 #include "tests/support/scripted_model.hpp"
+#include "tests/paths.hpp"
 
 #include "compute/architectures/random_model.hpp"
 #include "compute/weights/safetensors.hpp"

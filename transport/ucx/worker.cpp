@@ -1,6 +1,7 @@
 #include "transport/ucx/worker.hpp"
 
 #include "transport/ucx/error.hpp"
+#include "transport/ucx/segment_folder.hpp"
 
 #include <fmt/format.h>
 
@@ -116,6 +117,8 @@ result<void> worker::start(const ucx_options& options) {
     return to_error(status, "read the configuration of UCX");
   set(config, "TLS", options.transports);
   set(config, "NET_DEVICES", fmt::format("{}", fmt::join(options.devices, ",")));
+  if (std::getenv("UCX_POSIX_DIR") == nullptr) // the key has no prefix here (UCX 1.13)
+    set(config, "DIR", segment_folder().string());
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
   params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;

@@ -109,6 +109,7 @@ gateway_actor::behavior_type puppet_gateway(puppet self, caf::strong_actor_ptr* 
         say_end(
           self, caf::actor_cast<client_actor>(*hung), which.request, finish_reason::cancelled);
     },
+    [](terms_query) { return cluster_terms{}; },
     [](status_query) {
       cluster_status made;
       made.cluster = "puppets";

@@ -43,6 +43,7 @@ gateway_actor::behavior_type quiet_gateway(gateway_actor::pointer) {
     [](generate_request&, caf::strong_actor_ptr&) { return request_id{7}; },
     [](stream_attach& which, caf::strong_actor_ptr&) { return which.request; },
     [](request_cancel&) {},
+    [](terms_query) { return cluster_terms{}; },
     [](status_query) {
       cluster_status made;
       made.cluster = "behind the door";

@@ -338,3 +338,23 @@ BOOST_AUTO_TEST_CASE(G03_16_bit_weights_are_computed_in_f32_and_the_device_says_
   const float half = large.values[0];
   BOOST_TEST(product(*on, *pack(*on, large, dtype::f16), {1.0f, 1.0f})[0] == 2 * half);
 }
+
+BOOST_DATA_TEST_CASE(E47_a_long_product_shows_that_it_gets_on,
+                     data::make({dtype::f32, dtype::bf16, dtype::int8}),
+                     type) {
+  const std::size_t rows = 2048, columns = 512;
+  const stored_weight weight(dtype::f32, rows, columns, 9);
+  const auto x = random_floats(300 * columns, 10);
+  for (std::size_t threads : {1, 2}) {
+    std::atomic<std::uint64_t> pulse{0};
+    device_options options;
+    options.threads = threads;
+    options.pulse = &pulse;
+    const auto on = make_device("cpu", options);
+    BOOST_REQUIRE(on);
+    const auto packed = pack(**on, weight, type);
+    const auto before = pulse.load();
+    product(**on, *packed, x);
+    BOOST_TEST(pulse.load() - before > 4u); // the operation alone would be one
+  }
+}

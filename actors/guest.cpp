@@ -1,0 +1,219 @@
+#include "actors/guest.hpp"
+
+#include "actors/run_folder.hpp"
+#include "actors/settings_digest.hpp"
+#include "actors/system.hpp"
+#include "config/cluster_file.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace troupe::actors {
+
+namespace {
+
+using milliseconds = std::chrono::milliseconds;
+
+/// Sections and keys that each host has for itself, or that are of no concern to a node.
+bool stays_at_home(std::string_view key) {
+  constexpr std::string_view own[]{
+    "cluster.log", "model.path", "model.tokenizer", "security.", "serve.", "generate.", "fault"};
+  return std::any_of(
+    std::begin(own), std::end(own), [key](const auto& one) { return key.starts_with(one); });
+}
+
+bool is_told_of_nodes(std::string_view field) {
+  constexpr std::string_view told[]{
+    "name", "bind", "advertise", "port", "ranks", "spare", "threads", "weight"};
+  return std::find(std::begin(told), std::end(told), field) != std::end(told);
+}
+
+struct row_place {
+  std::string_view section; ///< "model", or "node.a" of a node.
+  std::string_view field;
+};
+
+row_place place_of(std::string_view key) {
+  const auto dot = key.rfind('.');
+  return {key.substr(0, dot), key.substr(dot + 1)};
+}
+
+/// As a cluster file, the rows that `wanted` says yes to.
+template <class Wanted>
+std::string write_rows(const std::vector<setting_row>& rows, Wanted wanted) {
+  std::string text;
+  std::string section;
+  for (const auto& row : rows) {
+    const auto [its_section, field] = place_of(row.key);
+    const bool of_node = its_section.starts_with("node.");
+    const bool is_absent = row.value == "\"\"";
+    if (is_absent || !wanted(row.key) || (of_node && !is_told_of_nodes(field)))
+      continue;
+    if (its_section != section) {
+      section = its_section;
+      text += of_node ? std::string("[[node]]\n") : fmt::format("[{}]\n", section);
+    }
+    text += fmt::format("{} = {}\n", field, row.value);
+  }
+  return text;
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string out = "'";
+  out += text;
+  return out + "'";
+}
+
+} // namespace
+
+std::string shared_cluster_text(const cluster_settings& settings) {
+  return write_rows(describe_settings(settings),
+                    [](std::string_view key) { return !stays_at_home(key); });
+}
+
+std::string node_text(const cluster_settings& settings, std::size_t node) {
+  const auto section = "node." + settings.nodes.at(node).name;
+  return write_rows(describe_settings(settings),
+                    [&](std::string_view key) { return place_of(key).section == section; });
+}
+
+namespace {
+
+/// What a host has for itself and is needed to read a file that listens on a network.
+std::vector<std::string> security_overrides(const security_settings& security) {
+  std::vector<std::string> made;
+  const auto add = [&](const char* key, const std::filesystem::path& file) {
+    if (!file.empty())
+      made.push_back(fmt::format("security.{}={}", key, in_quotes(file.string())));
+  };
+  add("secret_file", security.secret_file);
+  add("certificate", security.certificate);
+  add("key", security.key);
+  add("authority", security.authority);
+  return made;
+}
+
+/// A file with all of it, whose stages are as many as the ranks make. A node that was here before
+/// keeps its position.
+result<cluster_settings> parse_with_guest(const cluster_settings& settings,
+                                          const node_settings& guest,
+                                          const std::string& section,
+                                          std::vector<std::string> overrides) {
+  auto text = write_rows(describe_settings(settings), [](std::string_view key) {
+    // Layers that were dealt by hand are so for the stages of the file alone.
+    return !stays_at_home(key) && !key.starts_with("node.") && key != "parallel.pipeline"
+           && key != "parallel.layers";
+  });
+  auto ranks = guest.spare ? 0 : guest.ranks;
+  bool is_new = true;
+  for (std::size_t node = 0; node < settings.nodes.size(); ++node) {
+    const auto& other = settings.nodes[node];
+    const bool returns = other.name == guest.name;
+    is_new = is_new && !returns;
+    text += returns ? section : node_text(settings, node);
+    ranks += returns || other.spare ? 0 : other.ranks;
+  }
+  if (is_new)
+    text += section;
+  if (ranks % settings.parallel.tensor != 0)
+    return error{errc::invalid_config,
+                 fmt::format("a node with {} ranks makes no whole stage of {} tensor ranks; {} or "
+                             "another multiple would, or `spare = true`",
+                             guest.ranks,
+                             settings.parallel.tensor,
+                             settings.parallel.tensor)};
+  overrides.push_back("model.path=" + in_quotes(settings.model.path.string()));
+  overrides.push_back(fmt::format("parallel.pipeline={}", ranks / settings.parallel.tensor));
+  return parse_cluster_text(text, settings.file, overrides);
+}
+
+} // namespace
+
+result<cluster_settings> with_guest(const cluster_settings& settings, const std::string& section) {
+  const auto security = security_overrides(settings.security);
+  const auto lone =
+    parse_lone_node("[model]\npath = \"demo\"\n" + section, settings.file, security);
+  if (!lone)
+    return lone.error();
+  const auto& guest = lone->nodes.front();
+  auto all = parse_with_guest(settings, guest, section, security);
+  if (!all)
+    return all.error();
+  // What the text does not tell stays as it is.
+  auto grown = settings;
+  grown.nodes.resize(all->nodes.size());
+  const auto index = static_cast<std::size_t>(all->find_node(guest.name) - all->nodes.data());
+  grown.nodes[index] = all->nodes[index];
+  return grown;
+}
+
+namespace {
+
+result<cluster_terms> ask_for_terms(const cluster_settings& own, const guest_wish& wish) {
+  auto control = control_plane::start(own);
+  if (!control)
+    return control.error();
+  const milliseconds patience{own.deadlines.connect_ms};
+  auto head = (*control)->connect(wish.host, wish.port, patience);
+  if (!head)
+    return head.error();
+  result<cluster_terms> heard = cluster_terms{};
+  caf::scoped_actor self{(*control)->system()};
+  self->request(*head, patience, terms_query{})
+    .receive([&](cluster_terms& told) { heard = std::move(told); },
+             [&](const caf::error& why) { heard = from_caf((*control)->system(), why); });
+  return heard;
+}
+
+} // namespace
+
+result<node_options> make_guest(const guest_wish& wish) {
+  const auto file = fmt::format("troupe join {}:{}", wish.host, wish.port);
+  for (const auto& one : wish.overrides)
+    if (one.starts_with("node["))
+      return error{errc::invalid_config,
+                   fmt::format("--set {}: the nodes have no numbers here; node.{}... would work",
+                               one,
+                               wish.name)};
+  auto overrides = wish.overrides;
+  overrides.push_back("model.path=" + in_quotes(wish.model.string()));
+  const auto text = fmt::format("[model]\n[[node]]\nname = {}\n", in_quotes(wish.name));
+  const auto own = parse_lone_node(text, file, overrides);
+  if (!own)
+    return own.error();
+  if (auto files = check_security_files(*own); !files)
+    return files.error();
+  const auto terms = ask_for_terms(*own, wish);
+  if (!terms)
+    return with_context(file, terms.error());
+  std::erase_if(overrides, [](const std::string& one) { return one.starts_with("node."); });
+  const auto agreed = parse_cluster_text(terms->agreed, file, overrides);
+  if (!agreed)
+    return agreed.error();
+  if (agreed->find_node(wish.name) != nullptr)
+    return error{
+      errc::invalid_config,
+      fmt::format(
+        "{}: the cluster file has a node '{}' already; another name would work", file, wish.name)};
+  auto present = parse_cluster_text(terms->present, file, overrides);
+  if (!present)
+    return present.error();
+  auto& head = present->nodes.at(present->head_index());
+  head.advertise = wish.host;
+  head.port = wish.port;
+  const auto section = node_text(*own, 0);
+  auto settings = parse_with_guest(*present, own->nodes.front(), section, wish.overrides);
+  if (!settings)
+    return settings.error();
+  node_options options;
+  options.name = wish.name;
+  options.guest = guest_terms{section, settings_digest(*agreed)};
+  options.run_folder = run_folder_for(*settings);
+  options.settings = *std::move(settings);
+  return options;
+}
+
+} // namespace troupe::actors
