@@ -96,7 +96,7 @@ result<rank_state::live_slot*> rank_state::find_slot(const step_plan& plan,
                              number(plan.step),
                              number(entry.slot))};
   auto& slot = found->second;
-  if (entry.count == 0 || entry.position > slot.length)
+  if (entry.count == 0 || entry.position > std::max(slot.length, slot.begun))
     return error{
       errc::contract_violation,
       fmt::format("step {} brings {} tokens of slot {} at position {}, but {} are in the state",
@@ -246,6 +246,9 @@ void rank_state::run_unit() {
     return;
   }
   setup.last_deeds->note({recorded::layer, 0, 0, *unit, 0});
+  if (*unit + 1 == assignment_.last_unit)
+    for (const auto& entry : step_.entries)
+      slots_.at(entry.slot).begun = entry.position + entry.count;
   auto* injector = faults();
   if (injector)
     injector->begin_layer(*unit);

@@ -84,6 +84,10 @@ private:
     std::uint32_t length = 0;          ///< Positions in the state: the checkpoint of the next pass.
     range rows;                        ///< Positions whose rows are kept (kept_).
     std::shared_ptr<slot_rules> rules; ///< Null: none; only where the rank publishes.
+    /// Positions in the state if the last step that began was committed. A member of a group may
+    /// miss the end of one that the others completed with what it had brought; what it keeps of
+    /// that step is in the state by then.
+    std::uint32_t begun = 0;
   };
 
   using clock = std::chrono::steady_clock;

@@ -141,10 +141,10 @@ std::size_t lost_among(const std::vector<told_answer>& found,
       && std::equal(tokens.begin(), tokens.end(), expected[i].digests.begin());
     failed += is_own_fault ? 1 : 0;
     lost += begins_alike && (is_own_fault || found[i].finish == "length") ? 0 : 1;
-    BOOST_TEST_INFO("request " << i << ": " << found[i].finish << " after " << tokens.size()
-                               << " tokens; " << found[i].what);
-    BOOST_TEST(begins_alike);
-    BOOST_TEST((is_own_fault || found[i].finish == "length"));
+    const auto told = fmt::format(
+      "request {}: {} after {} tokens; {}", i, found[i].finish, tokens.size(), found[i].what);
+    BOOST_TEST(begins_alike, told);
+    BOOST_TEST((is_own_fault || found[i].finish == "length"), told);
   }
   BOOST_TEST(failed == (one_may_fail ? 1u : 0u));
   return lost;

@@ -69,9 +69,8 @@ std::string tended_nodes::wake() {
     const auto end = one.wait(10s);
     if (!end)
       wrong += fmt::format("process {} did not end; ", process);
-    else if (!end->exited || end->code == 0)
-      wrong +=
-        fmt::format("process {} ended with code {}, signal {}; ", process, end->code, end->signal);
+    else if (end->exited && end->code == 0) // or by an assertion of UCX 1.13, on wires half made
+      wrong += fmt::format("process {} ended as if all was well; ", process);
   }
   aside_.clear();
   return wrong;
