@@ -1,4 +1,5 @@
 #include "actors/plan/plan.hpp"
+#include "compute/batch.hpp"
 #include "config/cluster_file.hpp"
 #include "tests/support/tiny_model.hpp"
 
