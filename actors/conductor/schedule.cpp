@@ -239,10 +239,14 @@ committed_token schedule::take_token(sequence& which, const token_choice& choice
 }
 
 result<schedule::flight> schedule::take_flight(const step_output& output) {
-  // A replay ends on another stage than ordinary steps do, so these two orders are independent.
-  const auto found = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& one) {
-    return one.step == output.step || !one.replay();
+  // A replay may end on an earlier stage than ordinary steps do, so these two orders are
+  // independent: it may come before a step that was planned before it.
+  auto found = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& one) {
+    return one.replay() && one.step == output.step;
   });
+  if (found == in_flight_.end())
+    found = std::find_if(
+      in_flight_.begin(), in_flight_.end(), [](const auto& one) { return !one.replay(); });
   if (found == in_flight_.end() || found->step != output.step)
     return error{errc::contract_violation,
                  fmt::format("the output of step {} arrived where step {} was due",
