@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(fifty_kills_leave_the_survivors_as_they_were) {
          test_clock::now() < until && !requests->done() && requests->pieces() < before + 5;)
       std::this_thread::sleep_for(1ms);
   };
-  std::vector<holdings> before;
+  std::vector<holdings> before, after; // both with requests under way
   std::string table = "| Cycle | n0 memory | descriptors | threads | n2 memory | descriptors | "
                       "threads |\n|---|---|---|---|---|---|---|\n";
   const auto wanted = std::stoul(test_option("cycles").value_or(std::to_string(cycles)));
@@ -95,6 +95,8 @@ BOOST_AUTO_TEST_CASE(fifty_kills_leave_the_survivors_as_they_were) {
     BOOST_REQUIRE_MESSAGE(watch.look_until(serves, 20s), nodes.words(0));
     if (cycle == warm)
       before = held_now(nodes);
+    if (cycle == wanted)
+      after = held_now(nodes);
     if (cycle % (wanted / 5) == 0)
       table += line_of(cycle, held_now(nodes));
   }
@@ -102,7 +104,6 @@ BOOST_AUTO_TEST_CASE(fifty_kills_leave_the_survivors_as_they_were) {
   for (std::size_t i = 0; i < lines.size(); ++i)
     BOOST_TEST((requests->answers()[i].digests == expected[i].digests),
                requests->answers()[i].what);
-  const auto after = held_now(nodes);
   BOOST_TEST_MESSAGE(table);
   for (std::size_t i = 0; i < survivors.size(); ++i) {
     // An allocator keeps some pages more or less; what leaks in each of 40 cycles would be seen.

@@ -114,6 +114,7 @@ recovery measure(const model_case& model, int signal) {
     nodes.tend();
   const auto loaded = watch.look_until(
     [&](const sight& now) {
+      nodes.tend(); // a successor that comes too soon is refused, and ends
       return now.epoch > before->epoch && (now.phase == "linking" || now.serves());
     },
     60s);

@@ -403,7 +403,7 @@ walk_result walk_of_faults(unsigned seed, std::chrono::seconds time) {
     asking.clear();
     BOOST_REQUIRE(who.rests(10s));
     const auto wrong = who.nodes().wake();
-    BOOST_TEST(wrong.empty(), wrong);
+    BOOST_TEST(wrong.empty(), wrong << who.words());
     got.leftovers = check_leftovers(where, who, before);
   }
   got.faults = who.faults();

@@ -69,8 +69,9 @@ std::string tended_nodes::wake() {
     const auto end = one.wait(10s);
     if (!end)
       wrong += fmt::format("process {} did not end; ", process);
-    else if (end->exited && end->code == 0) // or by an assertion of UCX 1.13, on wires half made
-      wrong += fmt::format("process {} ended as if all was well; ", process);
+    else if (end->exited ? end->code == 0 : end->signal != SIGABRT)
+      wrong +=
+        fmt::format("process {} ended with code {}, signal {}; ", process, end->code, end->signal);
   }
   aside_.clear();
   return wrong;

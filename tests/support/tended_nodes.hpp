@@ -48,7 +48,8 @@ public:
   void replace(std::size_t index);
 
   /// Lets the processes that were set aside go on, and waits for their ends; what was wrong with
-  /// one: it did not end, or as if all was well.
+  /// one: it did not end, or as if all was well. SIGABRT is an end: UCX 1.13 has an assertion that
+  /// fails where a TCP connection was half made when the process was stopped.
   std::string wake();
 
   /// Every process that it started.
