@@ -1,8 +1,8 @@
 #include "actors/faults.hpp"
 
-#include "actors/conductor_phases.hpp"
-#include "actors/rank_phases.hpp"
-#include "actors/run_folder.hpp"
+#include "actors/conductor/conductor_phases.hpp"
+#include "actors/control/run_folder.hpp"
+#include "actors/rank/rank_phases.hpp"
 #include "config/log.hpp"
 #include "config/nearest.hpp"
 #include "transport/faults/faulty_transport.hpp"

@@ -2,7 +2,7 @@
 // The vocabulary: every message, every typed actor interface, every type id. Messages are nouns.
 //
 // Three kinds of road:
-//   data     rank to rank and conductor to rank, over UCX (actors/peer, actors/codec)
+//   data     rank to rank and conductor to rank, over UCX (actors/wires/peer, actors/wires/codec)
 //   control  node to director and client to gateway, over CAF between processes
 //   local    within a process; these may carry handles and buffers
 

@@ -42,4 +42,9 @@ struct batch {
 /// fixes its order of summation (the same bits whatever the batch and the chunks of a prompt).
 inline constexpr std::size_t kv_page_tokens = 32;
 
+/// Pages that hold so many positions.
+constexpr std::size_t pages_for(std::size_t tokens) {
+  return (tokens + kv_page_tokens - 1) / kv_page_tokens;
+}
+
 } // namespace troupe::compute

@@ -15,7 +15,7 @@ namespace troupe::transport {
 inline constexpr std::uint16_t wire_version = 2;
 
 /// Kinds below first_message_kind belong to the transport and its collectives; the others to
-/// actors/codec.
+/// actors/wires/codec.
 enum class frame_kind : std::uint8_t {
   hello = 1,      ///< First frame on a link: proves the epoch's token (payload: 16 bytes).
   goodbye = 2,    ///< The peer leaves on purpose: what follows is not a fault.
@@ -52,8 +52,8 @@ struct frame_header {
   std::uint32_t columns = 0;
   std::uint64_t payload_bytes = 0;
   std::uint64_t digest = 0; ///< Of header and payload; 0 = not computed.
-  std::uint64_t tag = 0;            ///< For the kind's own use: operation, request, reply.
-  std::uint32_t source = 0;         ///< Peer key of the sender.
+  std::uint64_t tag = 0;    ///< For the kind's own use: operation, request, reply.
+  std::uint32_t source = 0; ///< Peer key of the sender.
   std::uint32_t destination = 0;
 };
 

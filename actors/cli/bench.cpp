@@ -3,7 +3,7 @@
 #include "actors/cli/command.hpp"
 #include "actors/cli/model.hpp"
 #include "actors/cli/progress.hpp"
-#include "actors/host_memory.hpp"
+#include "actors/host/host_memory.hpp"
 #include "compute/cpu/machine.hpp"
 #include "compute/partition.hpp"
 

@@ -2,12 +2,12 @@
 #include "actors/cli/doctor.hpp"
 #include "actors/cli/local_cluster.hpp"
 #include "actors/cli/status_text.hpp"
-#include "actors/demo_model.hpp"
-#include "actors/host_memory.hpp"
-#include "actors/host_network.hpp"
-#include "actors/launcher.hpp"
-#include "actors/model_tokenizer.hpp"
-#include "actors/plan.hpp"
+#include "actors/host/host_memory.hpp"
+#include "actors/host/host_network.hpp"
+#include "actors/node/demo_model.hpp"
+#include "actors/node/launcher.hpp"
+#include "actors/node/model_tokenizer.hpp"
+#include "actors/plan/plan.hpp"
 #include "compute/tokenizer/tokenizer.hpp"
 
 #include <fmt/format.h>

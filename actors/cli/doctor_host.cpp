@@ -1,8 +1,8 @@
 // examine_host and examine_wires (actors/cli/doctor.hpp).
 #include "actors/cli/doctor.hpp"
 #include "actors/cli/version.hpp"
-#include "actors/host_memory.hpp"
-#include "actors/launcher.hpp"
+#include "actors/host/host_memory.hpp"
+#include "actors/node/launcher.hpp"
 #include "transport/ucx/ucx_transport.hpp"
 
 #include <fmt/format.h>

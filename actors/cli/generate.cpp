@@ -3,7 +3,7 @@
 #include "actors/cli/generate_lines.hpp"
 #include "actors/cli/local_cluster.hpp"
 #include "actors/cli/status_text.hpp"
-#include "actors/run_folder.hpp"
+#include "actors/control/run_folder.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 // Requests and answers of `troupe generate` as lines of text and JSON.
 
-#include "actors/client.hpp"
+#include "actors/control/client.hpp"
 #include "config/result.hpp"
 
 #include <string>

@@ -1,7 +1,7 @@
 #include "actors/cli/join.hpp"
 
 #include "actors/cli/command.hpp"
-#include "actors/guest.hpp"
+#include "actors/node/guest.hpp"
 #include "config/log.hpp"
 
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 // client of the whole cluster. One thread.
 
 #include "actors/cli/command.hpp"
-#include "actors/client.hpp"
-#include "actors/launcher.hpp"
+#include "actors/control/client.hpp"
+#include "actors/node/launcher.hpp"
 #include "config/result.hpp"
 #include "config/settings.hpp"
 

@@ -1,8 +1,8 @@
 #include "actors/cli/node.hpp"
 
 #include "actors/cli/plan_report.hpp"
-#include "actors/node.hpp"
-#include "actors/run_folder.hpp"
+#include "actors/control/run_folder.hpp"
+#include "actors/node/node.hpp"
 
 #include <fmt/format.h>
 

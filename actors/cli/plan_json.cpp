@@ -42,7 +42,7 @@ ordered_json state_json(const plan_report& report) {
     {"max_sequences", plan.max_sequences},
     {"pages", plan.pages},
     {"page_tokens", compute::kv_page_tokens},
-    {"pages_per_sequence", actors::pages_for(plan.context)},
+    {"pages_per_sequence", compute::pages_for(plan.context)},
     {"step_rows", plan.max_rows},
   };
 }

@@ -1,10 +1,10 @@
 #include "actors/cli/plan_report.hpp"
 
 #include "actors/cli/command.hpp"
-#include "actors/demo_model.hpp"
-#include "actors/host_memory.hpp"
-#include "actors/host_network.hpp"
-#include "actors/launcher.hpp"
+#include "actors/host/host_memory.hpp"
+#include "actors/host/host_network.hpp"
+#include "actors/node/demo_model.hpp"
+#include "actors/node/launcher.hpp"
 
 #include <fmt/format.h>
 

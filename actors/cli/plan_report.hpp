@@ -1,7 +1,7 @@
 #pragma once
 // What `troupe plan` shows, as plain values, and its three forms: text, JSON, picture.
 
-#include "actors/plan.hpp"
+#include "actors/plan/plan.hpp"
 #include "config/cluster_file.hpp"
 #include "config/result.hpp"
 

@@ -38,7 +38,7 @@ std::string model_lines(const plan_report& report) {
 
 std::string plan_lines(const plan_report& report) {
   const auto& plan = report.plan;
-  const auto per_sequence = actors::pages_for(plan.context);
+  const auto per_sequence = compute::pages_for(plan.context);
   return fmt::format("split   {} x {} = {}\n"
                      "state   {}{} of {} tokens on every rank; a sequence of {} tokens takes {}: "
                      "room for {} of {}\n",

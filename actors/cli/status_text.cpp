@@ -2,7 +2,7 @@
 
 #include "actors/cli/command.hpp"
 #include "actors/messages/clients.hpp"
-#include "actors/rank_phases.hpp"
+#include "actors/rank/rank_phases.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // A cluster's state in words: for progress, tables and the last line of a run. Hides the messages
 // from the commands.
 
-#include "actors/client.hpp"
+#include "actors/control/client.hpp"
 #include "config/result.hpp"
 
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "actors/cli/trace_report.hpp"
 
-#include "actors/conductor.hpp"
+#include "actors/conductor/conductor.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,8 +2,8 @@
 
 #include "actors/cli/local_cluster.hpp"
 #include "actors/cli/status_text.hpp"
+#include "actors/control/run_folder.hpp"
 #include "actors/messages/clients.hpp"
-#include "actors/run_folder.hpp"
 
 #include <fmt/format.h>
 

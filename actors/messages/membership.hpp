@@ -297,7 +297,7 @@ typename Inspector::result_type inspect(Inspector& f, fence& x) {
   return f(caf::meta::type_name("fence"), x.epoch, x.reason, x.node_missing);
 }
 
-/// What a rank shows of itself without being asked (actors/board.hpp).
+/// What a rank shows of itself without being asked (actors/rank/board.hpp).
 struct rank_gauge {
   rank_id rank{};
   std::uint8_t phase = 0;         ///< rank_phase.

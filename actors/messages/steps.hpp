@@ -1,6 +1,6 @@
 #pragma once
 // The data road: steps, boundaries and their outputs, from the conductor to the ranks, from stage
-// to stage and back, over UCX (actors/peer, actors/codec).
+// to stage and back, over UCX (actors/wires/peer, actors/wires/codec).
 
 #include "actors/caf.hpp"
 #include "config/ids.hpp"

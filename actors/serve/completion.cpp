@@ -1,8 +1,8 @@
 #include "actors/serve/completion.hpp"
 
+#include "actors/control/system.hpp"
 #include "actors/sampling.hpp"
 #include "actors/serve/api_request.hpp"
-#include "actors/system.hpp"
 #include "compute/chat/value_text.hpp"
 #include "config/log.hpp"
 

@@ -1,7 +1,7 @@
 #include "actors/serve/metrics.hpp"
 
 #include "actors/histogram.hpp"
-#include "actors/rank_phases.hpp"
+#include "actors/rank/rank_phases.hpp"
 
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>

@@ -1,7 +1,7 @@
 #include "actors/serve/overview.hpp"
 
 #include "actors/histogram.hpp"
-#include "actors/rank_phases.hpp"
+#include "actors/rank/rank_phases.hpp"
 
 #include <nlohmann/json.hpp>
 

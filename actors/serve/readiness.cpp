@@ -1,6 +1,6 @@
 #include "actors/serve/readiness.hpp"
 
-#include "actors/rank_phases.hpp"
+#include "actors/rank/rank_phases.hpp"
 #include "config/ids.hpp"
 
 #include <fmt/core.h>

@@ -1,5 +1,6 @@
 #include "actors/serve/server.hpp"
 
+#include "actors/control/system.hpp"
 #include "actors/serve/access.hpp"
 #include "actors/serve/completion.hpp"
 #include "actors/serve/http_server.hpp"
@@ -7,7 +8,6 @@
 #include "actors/serve/overview.hpp"
 #include "actors/serve/page.hpp"
 #include "actors/serve/routes.hpp"
-#include "actors/system.hpp"
 #include "config/cluster_file.hpp"
 #include "config/log.hpp"
 

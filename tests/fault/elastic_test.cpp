@@ -130,6 +130,20 @@ BOOST_AUTO_TEST_CASE(E39_stages_whose_speed_varies_keep_their_layers) {
   BOOST_TEST(nodes.serves_with(3, 5s));
 }
 
+BOOST_AUTO_TEST_CASE(A11_fewer_nodes_serve_where_the_config_allows_it_and_the_status_says_so) {
+  const auto lines = some_requests(1, 200);
+  const auto expected = calm(lines);
+  const cluster two{elastic(2, 1)};
+  crew nodes{two, 2};
+  nodes.kill(1);
+  BOOST_REQUIRE(nodes.serves_with(1, 20s));
+  const auto told = two.run({"status", "FILE"}, 10);
+  BOOST_TEST(told.mentions("lost"), told.all());
+  BOOST_TEST(told.mentions("its process ended"), told.all());
+  background_requests requests{two, lines};
+  requests.compare(expected);
+}
+
 BOOST_AUTO_TEST_CASE(a_spare_takes_the_place_of_a_lost_node) {
   const auto lines = some_requests(3, 1500);
   const auto expected = calm(lines);

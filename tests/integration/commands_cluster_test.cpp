@@ -1,6 +1,6 @@
 // `troupe up`, `node`, `status`, `stop`: a cluster from its start to its end, in good order and
 // not.
-#include "actors/security.hpp"
+#include "actors/control/security.hpp"
 #include "tests/support/cluster.hpp"
 
 #include <boost/test/unit_test.hpp>

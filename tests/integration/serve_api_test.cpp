@@ -269,6 +269,17 @@ BOOST_AUTO_TEST_CASE(bad_parameters_are_named_with_what_is_allowed) {
     == "model_not_found");
 }
 
+BOOST_AUTO_TEST_CASE(B17_an_id_beyond_the_vocabulary_is_named) {
+  const auto told =
+    post("/v1/completions", {{"prompt", {5, 2051, 6}}, {"max_tokens", 2}}, 400).at("error");
+  BOOST_TEST(told.at("message").get<std::string>().find("2051") != std::string::npos, told.dump());
+  const auto bias = post("/v1/completions",
+                         {{"prompt", "In"}, {"max_tokens", 2}, {"logit_bias", {{"2051", 1}}}},
+                         400)
+                      .at("error");
+  BOOST_TEST(bias.at("message").get<std::string>().find("2051") != std::string::npos, bias.dump());
+}
+
 BOOST_AUTO_TEST_CASE(parameters_without_effect_and_null_are_fine) {
   const json request{{"prompt", "In the"}, {"max_tokens", 4}};
   auto more = request;

@@ -109,6 +109,34 @@ BOOST_AUTO_TEST_CASE(E23_three_turns_on_two_stages_are_those_of_one) {
   BOOST_TEST(messages.size() == 6u);
 }
 
+BOOST_AUTO_TEST_CASE(C07_a_continued_chat_keeps_the_space_before_its_answer_streamed_or_not) {
+  json messages = json::array();
+  std::size_t with_space = 0;
+  for (const std::string question : {"Who made the heaven?", "And the earth?", "When? "}) {
+    messages.push_back({{"role", "user"}, {"content", question}});
+    std::string prompt;
+    for (const auto& one : messages)
+      prompt += "<|" + one.at("role").get<std::string>() + "|>"
+                + one.at("content").get<std::string>() + "\n";
+    auto request = conversation(messages);
+    const auto answer = post("/v1/chat/completions", request).at("choices").at(0).at("message");
+    const auto text = answer.at("content").get<std::string>();
+    BOOST_TEST(text == plain(prompt + "<|assistant|>").at("choices").at(0).at("text"));
+    with_space += text.starts_with(' ') ? 1 : 0;
+    request["stream"] = true;
+    http_socket connection(port());
+    connection.ask("/v1/chat/completions", request.dump());
+    BOOST_REQUIRE(connection.receive_header());
+    std::string streamed;
+    for (const auto& event : connection.all_events())
+      if (event != "[DONE]" && !parse(event).at("choices").empty())
+        streamed += parse(event)["choices"][0].at("delta").value("content", "");
+    BOOST_TEST(streamed == text);
+    messages.push_back(answer);
+  }
+  BOOST_TEST_MESSAGE(with_space << " of three answers begin with a space");
+}
+
 BOOST_AUTO_TEST_CASE(D19_a_chat_begins_with_the_role_and_ends_with_one_reason) {
   auto request = conversation({{{"role", "user"}, {"content", "Hi"}}});
   const auto whole = post("/v1/chat/completions", request);

@@ -351,6 +351,21 @@ BOOST_AUTO_TEST_CASE(A25_not_ready_is_503_with_the_reason_until_the_last_stage_i
   BOOST_TEST(health_becomes(head.port, 200, "", 20s));
 }
 
+BOOST_AUTO_TEST_CASE(A25_a_stage_that_stands_still_while_it_loads_is_waited_for_and_named) {
+  const cluster two{shape_with("[deadlines]\nprogress_ms = 30000\n"
+                               "[[fault]]\nwhat = \"stop\"\nwhere = \"node n1\"\n"
+                               "when = \"load 50\"\n")};
+  head_node head(two);
+  auto tail = two.start({"node", "FILE", "--name", "n1"});
+  BOOST_TEST(health_becomes(head.port, 503, "loading", 10s));
+  std::this_thread::sleep_for(2s); // the fault has no clock: whoever asks waits
+  BOOST_TEST(health_becomes(head.port, 503, "loading", 1s));
+  BOOST_TEST(ask_http(head.port, "/v1/completions", wish({1, 2}, 5, false).dump()).status == 503u);
+  tail.signal(SIGCONT);
+  BOOST_TEST(health_becomes(head.port, 200, "", 20s));
+  BOOST_TEST(ask_http(head.port, "/v1/completions", wish({1, 2}, 5, false).dump()).status == 200u);
+}
+
 BOOST_AUTO_TEST_CASE(A11_a_stream_pauses_while_a_node_is_replaced_and_goes_on_with_the_same_text) {
   const cluster two{shape_with("")};
   const auto expected = references(two, {{3, 2, 1}}, 800).front();

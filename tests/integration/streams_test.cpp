@@ -1,8 +1,8 @@
 // Who may read a stream: the client that asked for it, and after it nobody else but where a journal
 // keeps what it said.
 
-#include "actors/run_folder.hpp"
-#include "actors/system.hpp"
+#include "actors/control/run_folder.hpp"
+#include "actors/control/system.hpp"
 #include "config/cluster_file.hpp"
 #include "tests/support/cluster_commands.hpp"
 #include "tests/support/serving_cluster.hpp"

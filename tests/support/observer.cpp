@@ -2,9 +2,9 @@
 
 #include "actors/cli/generate_lines.hpp"
 #include "actors/cli/status_text.hpp"
-#include "actors/client.hpp"
+#include "actors/control/client.hpp"
+#include "actors/control/run_folder.hpp"
 #include "actors/messages/clients.hpp"
-#include "actors/run_folder.hpp"
 #include "config/cluster_file.hpp"
 
 #include <fmt/format.h>

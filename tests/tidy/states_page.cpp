@@ -1,8 +1,8 @@
 #include "tests/tidy/states_page.hpp"
 
-#include "actors/conductor_phases.hpp"
-#include "actors/director_phases.hpp"
-#include "actors/rank_phases.hpp"
+#include "actors/conductor/conductor_phases.hpp"
+#include "actors/director/director_phases.hpp"
+#include "actors/rank/rank_phases.hpp"
 
 namespace troupe::tidy {
 

@@ -1,7 +1,7 @@
 // The client against a gateway that behaves as each test wants, in a process of its own.
-#include "actors/client.hpp"
-#include "actors/run_folder.hpp"
-#include "actors/system.hpp"
+#include "actors/control/client.hpp"
+#include "actors/control/run_folder.hpp"
+#include "actors/control/system.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -1,6 +1,6 @@
 // Two clocks that differ, over a line of uneven delays.
 
-#include "actors/clock_offset.hpp"
+#include "actors/node/clock_offset.hpp"
 
 #include <boost/test/unit_test.hpp>
 

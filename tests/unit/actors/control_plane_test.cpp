@@ -1,5 +1,5 @@
-#include "actors/host_network.hpp"
-#include "actors/system.hpp"
+#include "actors/control/system.hpp"
+#include "actors/host/host_network.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 

@@ -1,6 +1,6 @@
 // What a cluster says to strangers, and what becomes of its settings once one joins.
-#include "actors/guest.hpp"
-#include "actors/settings_digest.hpp"
+#include "actors/plan/guest_settings.hpp"
+#include "actors/plan/settings_digest.hpp"
 #include "config/cluster_file.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -2,8 +2,8 @@
 // valid message; never an exception, a read outside of the payload, or memory for what was only
 // announced. The sanitizers of the preset dev look at the same.
 
-#include "actors/codec.hpp"
-#include "actors/system.hpp"
+#include "actors/control/system.hpp"
+#include "actors/wires/codec.hpp"
 #include "config/cluster_file.hpp"
 
 #include <boost/test/unit_test.hpp>

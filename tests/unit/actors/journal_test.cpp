@@ -1,4 +1,4 @@
-#include "actors/journal.hpp"
+#include "actors/conductor/journal.hpp"
 
 #include "tests/support/temporary_folder.hpp"
 

@@ -1,6 +1,6 @@
 // Limits of control groups, on made-up systems: what a container, a service or a batch job sees.
-#include "actors/memory_groups.hpp"
-#include "actors/host_memory.hpp"
+#include "actors/rank/memory_groups.hpp"
+#include "actors/host/host_memory.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-#include "actors/page_pool.hpp"
+#include "actors/conductor/page_pool.hpp"
 
 #include <boost/test/unit_test.hpp>
 

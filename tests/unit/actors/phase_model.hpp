@@ -8,9 +8,9 @@
 // the first that it does not hold. Faults (a process dies, a pass fails, a link breaks) come at any
 // moment, a bounded number of them.
 
-#include "actors/conductor_phases.hpp"
-#include "actors/director_phases.hpp"
-#include "actors/rank_phases.hpp"
+#include "actors/conductor/conductor_phases.hpp"
+#include "actors/director/director_phases.hpp"
+#include "actors/rank/rank_phases.hpp"
 #include "config/check.hpp"
 
 #include <array>

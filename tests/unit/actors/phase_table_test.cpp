@@ -1,6 +1,6 @@
-#include "actors/conductor_phases.hpp"
-#include "actors/director_phases.hpp"
-#include "actors/rank_phases.hpp"
+#include "actors/conductor/conductor_phases.hpp"
+#include "actors/director/director_phases.hpp"
+#include "actors/rank/rank_phases.hpp"
 
 #include <boost/test/unit_test.hpp>
 

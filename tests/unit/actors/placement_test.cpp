@@ -1,4 +1,4 @@
-#include "actors/placement.hpp"
+#include "actors/director/placement.hpp"
 
 #include "config/cluster_file.hpp"
 

@@ -1,4 +1,5 @@
-#include "actors/plan.hpp"
+#include "actors/plan/plan.hpp"
+#include "compute/batch.hpp"
 #include "config/cluster_file.hpp"
 #include "tests/support/tiny_model.hpp"
 
@@ -198,8 +199,8 @@ BOOST_AUTO_TEST_CASE(B27_state_that_does_not_fit_is_refused_with_both_numbers) {
   smaller.model.context_tokens = 8192;
   auto plan = make_plan(smaller, *model.open(), std::size_t{512} << 20);
   BOOST_REQUIRE(plan);
-  BOOST_TEST(plan->pages < pages_for(8192) * smaller.state.max_sequences);
-  BOOST_TEST(plan->pages >= pages_for(8192));
+  BOOST_TEST(plan->pages < compute::pages_for(8192) * smaller.state.max_sequences);
+  BOOST_TEST(plan->pages >= compute::pages_for(8192));
   BOOST_TEST(plan->nodes[0].needed_bytes <= std::size_t{512} << 20);
 }
 
@@ -219,7 +220,7 @@ BOOST_AUTO_TEST_CASE(E19_a_budget_below_the_need_is_refused_and_a_larger_one_is_
   BOOST_TEST(plan.nodes[0].budget_bytes == std::size_t{48} << 20);
   BOOST_TEST(plan.nodes[0].needed_bytes <= plan.nodes[0].budget_bytes);
   BOOST_TEST(plan.nodes[0].least_bytes <= plan.nodes[0].needed_bytes);
-  BOOST_TEST(plan.pages < pages_for(4096) * 8); // capped, not refused
+  BOOST_TEST(plan.pages < compute::pages_for(4096) * 8); // capped, not refused
 }
 
 BOOST_AUTO_TEST_CASE(E19_state_memory_caps_every_rank) {

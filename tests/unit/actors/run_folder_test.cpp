@@ -1,4 +1,4 @@
-#include "actors/run_folder.hpp"
+#include "actors/control/run_folder.hpp"
 #include "config/cluster_file.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"

@@ -3,7 +3,7 @@
 // what their state holds, as real ones do, and a last stage that answers steps in order. Every
 // broken rule is a failed check.
 
-#include "actors/schedule.hpp"
+#include "actors/conductor/schedule.hpp"
 #include "compute/batch.hpp"
 
 #include <boost/test/unit_test.hpp>

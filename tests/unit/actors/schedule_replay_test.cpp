@@ -93,6 +93,31 @@ BOOST_AUTO_TEST_CASE(a_lost_stage_is_rebuilt_alone_and_survivors_compute_nothing
   }
 }
 
+BOOST_AUTO_TEST_CASE(E44_a_replay_may_end_before_a_step_that_was_planned_before_it) {
+  auto limits = three_stages();
+  limits.max_rows = 16;
+  schedule_driver driver(limits);
+  submit(driver, wish(1, 3, 8));
+  submit(driver, wish(2, 40, 8));
+  while (driver.work().running() < 2 || driver.work().steps_planned() < 6)
+    driver.turn(7);
+  driver.interrupt(3, {1});
+  const auto first = driver.plan(); // the whole of the short one, and a part of the long one
+  BOOST_REQUIRE((first && first->plan.replay()));
+  driver.commit(0);
+  const auto second = driver.plan();
+  BOOST_REQUIRE((second && second->plan.replay()));
+  const auto ordinary = driver.plan(); // of the short one, behind the replay
+  BOOST_REQUIRE((ordinary && !ordinary->plan.replay()));
+  driver.commit(0);
+  const auto third = driver.plan();
+  BOOST_REQUIRE((third && third->plan.replay()));
+  // It ends on stage 1, and the step before it on stage 2.
+  BOOST_TEST(third->plan.last_stage == 2u);
+  BOOST_TEST(driver.work().commit({third->plan.epoch, third->plan.step, {}}).has_value());
+  BOOST_TEST(driver.commit(5).size() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(neighbours_that_are_lost_together_are_rebuilt_together) {
   schedule_driver driver(three_stages());
   fill(driver);

@@ -1,4 +1,4 @@
-#include "actors/security.hpp"
+#include "actors/control/security.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,6 +1,6 @@
 // When the cluster counts as ready, and whom the answer names when it does not.
 
-#include "actors/rank_phases.hpp"
+#include "actors/rank/rank_phases.hpp"
 #include "actors/serve/readiness.hpp"
 
 #include <boost/test/unit_test.hpp>

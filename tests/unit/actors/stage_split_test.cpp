@@ -1,4 +1,4 @@
-#include "actors/stage_split.hpp"
+#include "actors/plan/stage_split.hpp"
 
 #include <boost/test/unit_test.hpp>
 

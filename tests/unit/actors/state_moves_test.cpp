@@ -1,6 +1,7 @@
 // State that moves when a plan changes: what leaves one cache arrives in another, and what does not
 // arrive is not claimed.
-#include "actors/state_moves.hpp"
+#include "actors/rank/state_moves.hpp"
+#include "actors/conductor/state_reports.hpp"
 
 #include "compute/batch.hpp"
 
