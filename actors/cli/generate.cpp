@@ -253,14 +253,16 @@ int generate(cluster_client& client,
     return fail(before.error());
   std::atomic<bool> cancel{false};
   answer_writer writer(options, requests, cancel);
+  clock::time_point ended;
   const auto answers = [&] {
     const cancel_on_signal watch(cancel);
-    return client.generate(
+    auto given = client.generate(
       requests,
       [&](std::size_t index, const std::string& piece) { writer.hear(index, piece); },
       cancel);
+    ended = clock::now(); // before the watch has looked once more
+    return given;
   }();
-  const auto ended = clock::now();
   if (!answers)
     return fail(answers.error());
   writer.finish(*answers);

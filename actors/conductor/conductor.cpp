@@ -190,6 +190,8 @@ void conductor_state::serve() {
 
 void conductor_state::look() {
   const auto now = clock::now();
+  if (!unwritten_.empty())
+    write_down_in_time();
   if (phase_ == conductor_phase::joining) {
     std::erase_if(awaited_, [this](transport::peer_key peer) { return setup_.wires->heard(peer); });
     if (awaited_.empty() && (!restaged_ || reports_.size() >= restaged_->ranks.size()))
@@ -296,10 +298,8 @@ void conductor_state::commit(const step_output& output) {
   report_trace();
   // The next step goes out before the text does: the ranks are waiting, the client is not.
   send_steps();
-  if (setup_.journal)
-    note(setup_.journal->append(*given)); // before anybody can have read it
-  for (const auto& token : *given)
-    publish(token);
+  unwritten_.insert(unwritten_.end(), given->begin(), given->end());
+  write_down_in_time();
   send_steps();
 }
 
@@ -308,6 +308,7 @@ void conductor_state::commit(const step_output& output) {
 /// Live requests keep their tokens and wait for the next epoch, in which the stages that lost their
 /// state get it back: the same tokens follow, since a draw depends on seed and position alone.
 void conductor_state::pause(const std::string& why) {
+  write_down();
   schedule_->interrupt();
   step_times_.clear();
   trace_.forget_open();
@@ -329,6 +330,7 @@ void conductor_state::pause(const std::string& why) {
 }
 
 void conductor_state::fail_all(errc code, const std::string& why) {
+  write_down();
   schedule_->clear();
   step_times_.clear();
   while (!answers_.empty())
@@ -380,6 +382,7 @@ void conductor_state::end_epoch(const std::string& reason) {
 }
 
 void conductor_state::stop(const node_stop& order) {
+  write_down();
   if (order.failure != node_stop::no_failure)
     setup_.journal.reset(); // what runs has not ended: it goes on when the head is started again
   until_ = clock::now() + setup_.drain_deadline;

@@ -156,6 +156,7 @@ void conductor_state::publish(const committed_token& given) {
 }
 
 void conductor_state::finish(request_id id, finish_reason reason, errc code, std::string what) {
+  write_down(); // the end comes last
   const auto found = answers_.find(id);
   if (found == answers_.end())
     return;

@@ -89,6 +89,8 @@ private:
   void show();
   void report_trace();
   void note(const result<void>& written);
+  void write_down_in_time();
+  void write_down();
   void restore();
   void take_up(const journal_entry& entry);
   result<request_id> find_stream(const stream_attach& which, const client_actor& client);
@@ -113,6 +115,9 @@ private:
   std::vector<transport::peer_key> awaited_;
   std::optional<epoch_plan> restaged_; ///< While its ranks say what they hold.
   std::map<rank_id, std::vector<held_slot>> reports_;
+  std::vector<committed_token> unwritten_; ///< Neither in the journal nor told to anybody yet.
+  clock::time_point written_at_{};
+  clock::time_point write_due_{};                   ///< When a look is due that was asked for.
   std::map<step_id, clock::time_point> step_times_; ///< Of the steps in flight.
   tracer trace_;
   clock::time_point paused_since_{}; ///< While there is no epoch.
