@@ -51,16 +51,16 @@ std::string text_of(const cluster& where, const std::string& name, const std::st
 } // namespace
 
 BOOST_AUTO_TEST_CASE(a_cluster_grows_from_one_to_four_ranks_and_back_without_losing_a_token) {
-  auto lines = some_requests(8, 1700);
-  for (std::size_t i = 0; i < 8; ++i) // as many wait
-    lines.push_back(lines[i]);
+  const auto lines = some_requests(8, 1700);
   const auto expected = calm(lines);
   const cluster four{elastic(4, 1)};
   BOOST_TEST(text_of(four, "parallel.least_stages", "1") == "1");
   BOOST_TEST(text_of(four, "recovery.shrink_after_ms", "300") == "300");
   crew nodes{four, 1};
   BOOST_REQUIRE(nodes.serves_with(1, 20s));
-  background_requests requests{four, lines};
+  using often = background_requests::often;
+  background_requests requests{four, lines, often::again};
+  background_requests others{four, lines, often::again}; // wait meanwhile
   BOOST_REQUIRE(status_becomes(four, "\"running\":8", 10s));
   rate_plot rate{four};
   const auto stay = [] { std::this_thread::sleep_for(700ms); }; // for the picture
@@ -91,6 +91,7 @@ BOOST_AUTO_TEST_CASE(a_cluster_grows_from_one_to_four_ranks_and_back_without_los
   rate.write(std::filesystem::path{TROUPE_BINARY_DIR} / "growing.svg"); // docs/growing.svg is one
   BOOST_TEST(rate.tokens() > 0);
   requests.compare(expected);
+  others.compare(expected);
 }
 
 BOOST_AUTO_TEST_CASE(survivors_go_on_without_a_lost_node_and_take_it_back) {

@@ -3,6 +3,7 @@
 
 #include "tests/support/cluster.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -58,7 +59,11 @@ private:
 /// `troupe generate --json --digests` in the background against a cluster that serves.
 class background_requests {
 public:
-  background_requests(const cluster& where, const std::vector<std::string>& lines);
+  /// `often`: all of them once, or again and again until compare().
+  enum class often { once, again };
+  background_requests(const cluster& where,
+                      const std::vector<std::string>& lines,
+                      often how = often::once);
   ~background_requests();
   background_requests(const background_requests&) = delete;
   background_requests& operator=(const background_requests&) = delete;
@@ -67,8 +72,9 @@ public:
   void compare(const std::vector<told_answer>& expected);
 
 private:
-  std::vector<told_answer> found_;
-  std::string words_;
+  std::vector<std::vector<told_answer>> found_; ///< By round.
+  std::string words_;                           ///< Of a round that failed.
+  std::atomic<bool> enough_;
   std::thread running_;
 };
 
