@@ -122,6 +122,8 @@ result<std::vector<std::string>> local_cluster::tend() {
       client_.reset();
     return told;
   }
+  if (status->phase == "stopping" || status->phase == "failed" || status->phase == "stopped")
+    return told; // Who has ended by now was told to.
   for (const auto& node : status->nodes) {
     const auto process = nodes_->process_of(node.name);
     if (!process)

@@ -146,6 +146,16 @@ BOOST_AUTO_TEST_CASE(a_cluster_from_its_start_to_its_end) {
   BOOST_TEST(here.run({"stop", "FILE"}).code == 5);
 }
 
+BOOST_AUTO_TEST_CASE(nodes_that_end_as_they_were_told_are_not_taken_for_lost) {
+  const cluster here(two_nodes());
+  for (int end = 0; end < 8; ++end) { // at any moment of the look that `up` takes at them
+    auto up = start_serving(here);
+    std::this_thread::sleep_for(milliseconds(60 * end));
+    BOOST_TEST(here.run({"stop", "FILE"}).code == 0);
+    check_ends_well(up);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(signals_end_it_in_good_order) {
   for (const int number : {SIGINT, SIGTERM}) {
     const cluster here(two_nodes());
