@@ -285,17 +285,8 @@ int generate(cluster_client& client,
 int generate_embedded(const generate_options& options,
                       const cluster_settings& settings,
                       const std::vector<text_request>& requests) {
-  if (actors::nodes_of_this_host(settings).size() < settings.nodes.size())
-    return fail({errc::unreachable,
-                 fmt::format("{} does not run, and not all of its nodes belong on this host; start "
-                             "it with `troupe up` on each host",
-                             settings.file)});
-  const auto folder = actors::make_unique_run_folder(settings);
-  if (!folder)
-    return fail(folder.error());
-  auto own = options.cluster; // For one command nobody needs a port.
-  own.overrides.emplace_back("serve.enabled=false");
-  auto cluster = local_cluster::start(settings, {own, *folder, options.show_logs, options.quiet});
+  auto cluster =
+    local_cluster::start_for_command(settings, options.cluster, options.show_logs, options.quiet);
   if (!cluster)
     return fail(cluster.error());
   if (!options.quiet) {

@@ -105,6 +105,20 @@ result<bool> local_cluster::look(progress_line& progress) {
   return status.error();
 }
 
+result<std::unique_ptr<local_cluster>> local_cluster::start_for_command(
+  const cluster_settings& settings, cluster_options own, bool show_logs, bool quiet) {
+  if (actors::nodes_of_this_host(settings).size() < settings.nodes.size())
+    return error{errc::unreachable,
+                 fmt::format("{} does not run, and not all of its nodes belong on this host; start "
+                             "it with `troupe up` on each host",
+                             settings.file)};
+  const auto folder = actors::make_unique_run_folder(settings);
+  if (!folder)
+    return folder.error();
+  own.overrides.emplace_back("serve.enabled=false"); // nobody needs a port
+  return start(settings, {std::move(own), *folder, show_logs, quiet});
+}
+
 result<std::vector<std::string>> local_cluster::tend() {
   const auto& recovery = settings_.recovery;
   auto told = nodes_->tend({recovery.restarts, milliseconds(recovery.restart_pause_ms)});

@@ -33,6 +33,15 @@ public:
   static result<std::unique_ptr<local_cluster>> start(const cluster_settings& settings,
                                                       const local_options& options);
 
+  /// For the time of one command: in a run folder of its own, without HTTP. Also an error where not
+  /// all nodes belong on this host.
+  static result<std::unique_ptr<local_cluster>> start_for_command(const cluster_settings& settings,
+                                                                  cluster_options own,
+                                                                  bool show_logs,
+                                                                  bool quiet);
+
+  const std::filesystem::path& run_folder() const { return options_.run_folder; }
+
   /// As stop(), without a word.
   ~local_cluster();
 

@@ -139,20 +139,10 @@ int trace(actors::cluster_client& client,
 
 /// On a cluster of our own, for the time of this command.
 int trace_embedded(const trace_options& options, const cluster_settings& settings) {
-  if (actors::nodes_of_this_host(settings).size() < settings.nodes.size())
-    return fail({errc::unreachable,
-                 fmt::format("{} does not run, and not all of its nodes belong on this host; start "
-                             "it with `troupe up` on each host",
-                             settings.file)});
-  const auto folder = actors::make_unique_run_folder(settings);
-  if (!folder)
-    return fail(folder.error());
-  auto own = options.cluster; // For one command nobody needs a port.
-  own.overrides.emplace_back("serve.enabled=false");
-  auto cluster = local_cluster::start(settings, {own, *folder, false, options.quiet});
+  auto cluster = local_cluster::start_for_command(settings, options.cluster, false, options.quiet);
   if (!cluster)
     return fail(cluster.error());
-  const int code = trace((*cluster)->client(), options, settings, *folder);
+  const int code = trace((*cluster)->client(), options, settings, (*cluster)->run_folder());
   const auto stopped = (*cluster)->stop();
   return code != 0 || stopped ? code : fail(stopped.error());
 }
