@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <pthread.h>
 #include <thread>
 #include <time.h>
 #include <unistd.h>
@@ -26,7 +27,9 @@ void stop_process(std::optional<std::chrono::nanoseconds> time) {
     due.it_value = {time->count() / second_ns, time->count() % second_ns};
     ::timer_settime(alarm, 0, &due, nullptr);
   }
-  ::kill(::getpid(), SIGSTOP);
+  // To this thread, which takes it before it goes on, and the whole process stands still: sent to
+  // the process, another thread may take it, later, and this one does its next work before.
+  ::pthread_kill(::pthread_self(), SIGSTOP);
   if (timed)
     ::timer_delete(alarm);
 }

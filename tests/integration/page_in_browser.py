@@ -216,9 +216,10 @@ def lose_a_node(browser, url):
     until("text", lambda: len(written(browser)) > 20)
     node = next(one for one in overview(url)["nodes"] if one["name"] == "d")
     os.kill(int(re.search(r"process (\d+)", node["address"])[1]), signal.SIGKILL)
+    # The page looks from time to time, and a recovery may be over between two looks.
     until("the loss", lambda: browser.run(
         "return document.querySelector('.rank[data-rank=\"3\"]').dataset.here") == "no"
-        or browser.text("#state") == "not serving")
+        or browser.text("#state") == "not serving" or browser.text("#recoveries") == "1")
     until("the recovery", lambda: browser.text("#state") == "serving"
           and browser.text("#recoveries") == "1")
     told = until("the news", lambda: browser.text("#events li .done"))

@@ -87,12 +87,14 @@ bool health_becomes(std::uint16_t port,
                     const std::string& words,
                     std::chrono::seconds patience) {
   const auto until = clock_type::now() + patience;
-  while (clock_type::now() < until) {
-    const auto told = health(port);
+  json told;
+  do {
+    told = health(port);
     if (told["code"] == status && told.value("reason", "").find(words) != std::string::npos)
       return true;
     std::this_thread::sleep_for(20ms);
-  }
+  } while (clock_type::now() < until);
+  BOOST_TEST_MESSAGE("health stayed " << told.dump());
   return false;
 }
 
