@@ -26,22 +26,6 @@ double asked(double promise) {
   return in_full ? promise : 0.6 * promise;
 }
 
-/// Hidden 768, 12 layers, 12 heads, 4 KV heads, ffn 2048, in bf16: 0.17 GB of weights, more than
-/// any second-level cache. The vocabulary is that of the demo's tokenizer.
-const served_model& shape_110m() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 12;
-    wanted.hidden = 768;
-    wanted.heads = 12;
-    wanted.kv_heads = 4;
-    wanted.ffn = 2048;
-    wanted.stored = dtype::bf16;
-    return wanted;
-  }()};
-  return model;
-}
-
 /// The best of several runs of `troupe bench`, by key.
 double best_of_bench(const std::string& threads, const std::string& key, double enough) {
   const cluster unused{"[model]\npath = \"demo\"\n[[node]]\nname = \"a\"\n"};
