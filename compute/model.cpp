@@ -76,11 +76,13 @@ public:
 
   model_costs costs(dtype hold) const override;
 
-  result<shard_description> describe(const partition_record& record, held_types hold) const override {
+  result<shard_description> describe(const partition_record& record,
+                                     held_types hold) const override {
     return describe(record, hold, absent_files::refuse);
   }
 
-  result<shard_description> estimate(const partition_record& record, held_types hold) const override {
+  result<shard_description> estimate(const partition_record& record,
+                                     held_types hold) const override {
     return describe(record, hold, absent_files::assume);
   }
 

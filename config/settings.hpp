@@ -50,7 +50,7 @@ struct parallel_settings {
   /// The cluster serves with fewer stages down to so many while nodes are away; 0: with all only.
   std::uint64_t least_stages = 0;
   dtype wire_dtype = dtype::f32;
-  bool frame_digest = true; ///< Each frame proves that it arrived as it left.
+  bool frame_digest = true;  ///< Each frame proves that it arrived as it left.
   std::vector<range> layers; ///< One range a stage, contiguous from 0; empty: balanced by cost.
 };
 

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 #include <xxhash.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h> // The same digests by the widest vectors of this host.
+#endif
 
 #include <bit>
 #include <cstring>

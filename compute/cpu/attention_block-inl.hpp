@@ -40,7 +40,8 @@ struct coming_planes {
   std::size_t bytes; ///< Of each.
 };
 
-/// The working state of one block, of keys and values held as Held: query q = row * heads + head has the q-th part of each array.
+/// The working state of one block, of keys and values held as Held: query q = row * heads + head
+/// has the q-th part of each array.
 template <class Held>
 class block_state {
 public:
@@ -171,11 +172,8 @@ private:
   }
 
   /// sums of queries [first, first + count) += p * value over the keys `seen`.
-  void add_values(const Held* values,
-                  range seen,
-                  std::size_t first,
-                  std::size_t count,
-                  const planes& coming) {
+  void add_values(
+    const Held* values, range seen, std::size_t first, std::size_t count, const planes& coming) {
     using weight_rows = regular<const float, kv_page_tokens>;
     using sum_rows = regular<float, tile_lanes>;
     static constexpr auto tiles = make_tiles<tile_vectors,

@@ -3,6 +3,9 @@
 #include "config/check.hpp"
 
 #include <xxhash.h>
+#if defined(__x86_64__)
+#include <xxh_x86dispatch.h> // The same digests by the widest vectors of this host.
+#endif
 
 namespace troupe::compute {
 

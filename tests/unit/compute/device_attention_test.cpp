@@ -44,9 +44,8 @@ const std::vector<shape> shapes{
 
 /// What a value is once it was stored.
 float kept(float value, dtype held) {
-  return cpu::with_format(held, [&](auto format) {
-    return cpu::to_float(cpu::from_float<decltype(format)>(value));
-  });
+  return cpu::with_format(
+    held, [&](auto format) { return cpu::to_float(cpu::from_float<decltype(format)>(value)); });
 }
 
 /// One sequence: all its queries, keys and values.
@@ -109,11 +108,8 @@ std::vector<double> expected_attention(const shape& s, const sequence& q) {
 class state {
 public:
   state(device& on, const shape& s, std::size_t pages) : on_(on), shape_(s) {
-    const kv_shape kv{.layers = 3,
-                      .kv_heads = s.kv_heads,
-                      .head_dim = s.head_dim,
-                      .pages = pages,
-                      .held = s.held};
+    const kv_shape kv{
+      .layers = 3, .kv_heads = s.kv_heads, .head_dim = s.head_dim, .pages = pages, .held = s.held};
     auto made = on.make_kv_cache(kv);
     BOOST_REQUIRE(made);
     cache_ = std::move(*made);
