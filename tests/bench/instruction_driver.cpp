@@ -4,8 +4,8 @@
 //
 //   valgrind --tool=callgrind --instr-atstart=no instruction_driver
 //
-// Prints one line a kernel, "operations <tab> name", and before them "compiler <tab> version" and
-// "instructions <tab> set".
+// Prints "compiler <tab> name, version and build type", then a line a kernel, "operations <tab>
+// name".
 
 #include "compute/batch.hpp"
 #include "compute/cpu/instruction_sets.hpp"
@@ -151,7 +151,7 @@ int main() {
     fmt::print(stderr, "instruction_driver: {}\n", on.error().what);
     return 1;
   }
-  fmt::print("compiler\t{}\ninstructions\t{}\n", __VERSION__, cpu::instruction_set());
+  fmt::print("compiler\t{} {}, {}\n", TROUPE_COMPILER, __VERSION__, TROUPE_BUILD_TYPE);
   for (const auto held : {dtype::f32, dtype::bf16, dtype::f16, dtype::int8, dtype::int4})
     for (const std::size_t m : {1, 64})
       count_matmul(**on, held, m);

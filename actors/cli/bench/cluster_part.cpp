@@ -3,6 +3,7 @@
 #include "actors/cli/bench/bench_model.hpp"
 #include "actors/cli/bench/bench_run.hpp"
 #include "actors/cli/bench/step_traffic.hpp"
+#include "actors/cli/cancel_on_signal.hpp"
 #include "actors/cli/local_cluster.hpp"
 #include "actors/node/demo_model.hpp"
 #include "compute/model.hpp"
@@ -149,10 +150,15 @@ actors::text_request request_of(std::size_t prompt, std::size_t steps, std::size
 
 result<std::vector<actors::text_answer>>
 ask(actors::cluster_client& client, const actors::text_request& one, std::size_t count) {
-  const std::atomic<bool> never{false};
-  auto answers = client.generate(std::vector<actors::text_request>(count, one), {}, never);
+  std::atomic<bool> cancel{false};
+  auto answers = [&] {
+    const cancel_on_signal watch(cancel);
+    return client.generate(std::vector<actors::text_request>(count, one), {}, cancel);
+  }();
   if (!answers)
     return answers;
+  if (cancel)
+    return error{errc::cancelled, "stopped"};
   for (const auto& answer : *answers)
     if (answer.finish != "length")
       return error{answer.code,
@@ -201,8 +207,6 @@ result<cluster_rates> measure(actors::cluster_client& client, const cluster_benc
     if (!together)
       return together.error();
     rates.together.push_back(decode_rate(*together));
-    if (wait_for_stop_signal(std::chrono::milliseconds(0)) != 0)
-      return error{errc::cancelled, "stopped"};
   }
   const auto traffic = traffic_of_token(client, request_of(1, options.steps + 1, vocabulary));
   if (!traffic)
