@@ -26,10 +26,11 @@ namespace troupe::cli {
 namespace {
 
 constexpr const char* exit_codes =
-  "\nExit codes: 0 all well; 1 other failures, and findings of doctor; 2 command line or cluster\n"
-  "file wrong; 3 a file or model is missing, damaged or unreadable; 4 not enough memory, or a\n"
-  "queue is full; 5 somebody cannot be reached, or a deadline passed; 6 somebody does not belong\n"
-  "to this cluster, or holds another model, file or version; 130 interrupted.\n"
+  "\nExit codes: 0 all well; 1 other failures, findings of doctor, and what bench --compare found\n"
+  "slower; 2 command line or cluster file wrong; 3 a file or model is missing, damaged or\n"
+  "unreadable; 4 not enough memory, or a queue is full; 5 somebody cannot be reached, or a\n"
+  "deadline passed; 6 somebody does not belong to this cluster, or holds another model, file or\n"
+  "version; 130 interrupted.\n"
   "Data goes to standard output, everything else to standard error.";
 
 // Runs after parsing; the sub-command that was named sets it.

