@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(without_a_model_it_measures_the_machine_and_its_roads) {
   const std::size_t cores = std::thread::hardware_concurrency();
   BOOST_TEST(count_rows(rows, "machine") >= (cores > 1 ? 7u : 3u));
   BOOST_TEST(count_rows(rows, "transport") == 8u);
-  BOOST_TEST(count_rows(rows, "boundary") == 6u);
+  BOOST_TEST(count_rows(rows, "boundary") == 12u);
   BOOST_TEST(count_rows(rows, "collectives") == (cores >= 4 ? 8u : 4u));
   BOOST_TEST(count_rows(rows, "cluster") == 0u);
 }

@@ -1,7 +1,7 @@
 // bench_boundary (actors/cli/bench/bench_run.hpp): two processes, in each an actor on a reactor, as
 // a rank has them. A tensor goes from actor to actor through codec, frames and UCX and back, as
 // often as a block has rounds; then both move as many payloads by raw messages of UCX, within the
-// same handler. Frames carry a digest, as they do in a cluster.
+// same handler. With the digest that frames carry by default, and without.
 #include "actors/cli/bench/bench_run.hpp"
 #include "actors/cli/bench/message_turns.hpp"
 #include "actors/control/system.hpp"
@@ -111,7 +111,7 @@ private:
   void follow(cue what, const compute::buffer& tensor) {
     const auto size = size_of(tensor);
     switch (what) {
-    case cue::send_back: send(cue::send_back, tensor); break;
+    case cue::send_back: send(cue::send_back, payloads_[size]); break;
     case cue::raw_turn:
       one_way_us(*setup_.raw, *setup_.here, payloads_[size], sizes[size].turns);
       break;
@@ -178,16 +178,23 @@ public:
   }
 };
 
-result<std::unique_ptr<transport::transport>> make_wires(const std::string& transports) {
+/// A kind of wires between the two.
+struct boundary_wires {
+  std::string name;
+  std::string transports; ///< As in UCX_TLS.
+  bool digest;
+};
+
+result<std::unique_ptr<transport::transport>> make_wires(const boundary_wires& wanted) {
   transport::ucx_options options;
-  options.transports = transports;
-  options.digest = true;
-  if (transports == transport::tcp_transports)
+  options.transports = wanted.transports;
+  options.digest = wanted.digest;
+  if (wanted.transports == transport::tcp_transports)
     options.devices = {"lo"};
   return transport::make_ucx_transport(options);
 }
 
-result<void> measure(measuring_process& here, const std::string& transports) {
+result<void> measure(measuring_process& here, const boundary_wires& wanted) {
   const auto rank = here.rank;
   auto& board = here.board;
   const auto settings = parse_cluster_text(demo_cluster_text(), "the demo");
@@ -196,13 +203,13 @@ result<void> measure(measuring_process& here, const std::string& transports) {
   auto plane = actors::control_plane::start(*settings);
   if (!plane)
     return plane.error();
-  auto raw_wires = transport::make_raw_channel(transports);
+  auto raw_wires = transport::make_raw_channel(wanted.transports);
   if (!raw_wires)
     return raw_wires.error();
   actors::reactor_options loop;
   loop.spin = std::chrono::microseconds(50);
   actors::reactor home(loop);
-  const auto wires = home.open([&] { return make_wires(transports); });
+  const auto wires = home.open([&] { return make_wires(wanted); });
   if (!wires)
     return wires.error();
   if (auto joined = join_channels(**raw_wires, 0, here); !joined)
@@ -220,17 +227,17 @@ result<void> measure(measuring_process& here, const std::string& transports) {
   return {};
 }
 
-result<void> measure_wires(bench_run& run, const std::string& name, const std::string& transports) {
-  if (auto on = run.begin("the boundary through " + name); !on)
+result<void> measure_wires(bench_run& run, const boundary_wires& wanted) {
+  if (auto on = run.begin("the boundary through " + wanted.name); !on)
     return on;
   const auto values =
-    run_processes(2, deadline, [&](measuring_process& here) { return measure(here, transports); });
+    run_processes(2, deadline, [&](measuring_process& here) { return measure(here, wanted); });
   if (!values)
-    return with_context("the boundary through " + name, values.error());
+    return with_context("the boundary through " + wanted.name, values.error());
   for (std::size_t size = 0; size < sizes.size(); ++size)
     run.add(row_beside(
       row_of("boundary",
-             fmt::format("{} from actor to actor, {}", size_text(sizes[size].bytes()), name),
+             fmt::format("{} from actor to actor, {}", size_text(sizes[size].bytes()), wanted.name),
              "us",
              {}),
       (*values)[kind_of(size, by_actors)],
@@ -242,10 +249,14 @@ result<void> measure_wires(bench_run& run, const std::string& name, const std::s
 } // namespace
 
 result<void> bench_boundary(bench_run& run) {
-  if (auto measured = measure_wires(run, "shared memory", transport::shared_memory_transports);
-      !measured)
-    return measured;
-  return measure_wires(run, "loopback TCP", transport::tcp_transports);
+  for (const auto& wires :
+       {boundary_wires{"shared memory", transport::shared_memory_transports, true},
+        boundary_wires{"shared memory, no digest", transport::shared_memory_transports, false},
+        boundary_wires{"loopback TCP", transport::tcp_transports, true},
+        boundary_wires{"loopback TCP, no digest", transport::tcp_transports, false}})
+    if (auto measured = measure_wires(run, wires); !measured)
+      return measured;
+  return {};
 }
 
 } // namespace troupe::cli
