@@ -48,13 +48,13 @@ result<machine_limits> bench_run::limits(std::size_t threads) {
   const auto on = probe(threads);
   if (!on)
     return on.error();
-  std::vector<double> reads, flops, dots;
+  machine_limits best;
   for (std::size_t i = 0; i < passes; ++i) {
-    reads.push_back((*on)->read_rate());
-    flops.push_back((*on)->flop_rate());
-    dots.push_back((*on)->dot_rate());
+    best.read_bytes_per_s = std::max(best.read_bytes_per_s, (*on)->read_rate());
+    best.flops_per_s = std::max(best.flops_per_s, (*on)->flop_rate());
+    best.dots_per_s = std::max(best.dots_per_s, (*on)->dot_rate());
   }
-  return machine_limits{median_of(reads), median_of(flops), median_of(dots)};
+  return best;
 }
 
 bench_row row_of(std::string part, std::string what, std::string unit, std::vector<double> values) {

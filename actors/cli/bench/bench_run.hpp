@@ -14,7 +14,7 @@
 
 namespace troupe::cli {
 
-/// What so many threads of this machine can do at most; medians of passes.
+/// What so many threads of this machine can do at most: the best of some passes.
 struct machine_limits {
   double read_bytes_per_s = 0;
   double flops_per_s = 0; ///< f32.
