@@ -51,7 +51,8 @@ struct kv_shape {
   std::size_t layers = 0;   ///< Owned layers, local ordinals 0 ... layers - 1.
   std::size_t kv_heads = 0; ///< Key/value heads of this rank.
   std::size_t head_dim = 0;
-  std::size_t pages = 0; ///< Pages of kv_page_tokens positions, each on every layer.
+  std::size_t pages = 0;   ///< Pages of kv_page_tokens positions, each on every layer.
+  dtype held = dtype::f32; ///< f32, f16 or bf16: what is stored is rounded to it.
 };
 
 /// The attention state of a rank, in pages, in the device's own layout.
@@ -64,7 +65,8 @@ public:
 
   /// Bytes of one page on all layers: keys and values of kv_page_tokens positions.
   static std::size_t page_bytes(const kv_shape& shape) noexcept {
-    return shape.layers * shape.kv_heads * shape.head_dim * kv_page_tokens * 2 * sizeof(float);
+    return shape.layers * shape.kv_heads * shape.head_dim * kv_page_tokens * 2
+           * size_of(shape.held);
   }
 
   /// Bytes of one page on so many layers.

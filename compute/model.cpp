@@ -76,11 +76,11 @@ public:
 
   model_costs costs(dtype hold) const override;
 
-  result<shard_description> describe(const partition_record& record, dtype hold) const override {
+  result<shard_description> describe(const partition_record& record, held_types hold) const override {
     return describe(record, hold, absent_files::refuse);
   }
 
-  result<shard_description> estimate(const partition_record& record, dtype hold) const override {
+  result<shard_description> estimate(const partition_record& record, held_types hold) const override {
     return describe(record, hold, absent_files::assume);
   }
 
@@ -92,7 +92,7 @@ private:
   enum class absent_files : std::uint8_t { refuse, assume };
 
   result<shard_description>
-  describe(const partition_record& record, dtype hold, absent_files absent) const;
+  describe(const partition_record& record, held_types hold, absent_files absent) const;
   result<owned_tensor> describe_tensor(const parameter& which,
                                        const shard_ranges& ranges,
                                        const partition_record& record,
@@ -177,7 +177,7 @@ result<owned_tensor> folder_model::describe_tensor(const parameter& which,
 }
 
 result<shard_description>
-folder_model::describe(const partition_record& record, dtype hold, absent_files absent) const {
+folder_model::describe(const partition_record& record, held_types hold, absent_files absent) const {
   if (auto valid = check_record(record); !valid)
     return valid.error();
   auto ranges = plan_shard(shape_, record.tensor_rank, record.tensor_size);
@@ -188,7 +188,7 @@ folder_model::describe(const partition_record& record, dtype hold, absent_files 
                           .ffn = ranges->ffn,
                           .vocabulary = ranges->vocabulary};
   for (const auto* which : local_parameters(design_->parameters(), design_->owned_by(record))) {
-    auto owned = describe_tensor(*which, *ranges, record, hold, absent);
+    auto owned = describe_tensor(*which, *ranges, record, hold.weights, absent);
     if (!owned)
       return owned.error();
     shard.stored_bytes += owned->stored_bytes;
@@ -198,7 +198,8 @@ folder_model::describe(const partition_record& record, dtype hold, absent_files 
   shard.kv_page_bytes = kv_cache::page_bytes({.layers = record.units.size(),
                                               .kv_heads = ranges->kv_heads.size(),
                                               .head_dim = shape_.head_dim,
-                                              .pages = 1});
+                                              .pages = 1,
+                                              .held = hold.state});
   return shard;
 }
 

@@ -77,6 +77,16 @@ struct model_costs {
   double output_bytes = 0; ///< Weight bytes of both as held.
 };
 
+/// Element types in the memory of a rank.
+struct held_types {
+  // Not explicit: whoever says nothing of the state has f32.
+  held_types(dtype of_weights, dtype of_state = dtype::f32)
+    : weights(of_weights), state(of_state) {}
+
+  dtype weights;
+  dtype state; ///< Keys and values: f32, f16 or bf16.
+};
+
 class model {
 public:
   /// Opens a Hugging Face folder: config.json, safetensors (one file, or many with or without an
@@ -102,11 +112,13 @@ public:
 
   /// Resolves what a rank owns. Errors: invalid record (contract rules 4, 26), tensors missing,
   /// unexpected, twice, or of a wrong shape (rule 7).
-  virtual result<shard_description> describe(const partition_record& record, dtype hold) const = 0;
+  virtual result<shard_description> describe(const partition_record& record,
+                                             held_types hold) const = 0;
 
   /// As describe, for planning the ranks of other nodes: a tensor in a file that is not here (row
   /// B29) is taken to be stored as most are, and its `file` is empty.
-  virtual result<shard_description> estimate(const partition_record& record, dtype hold) const = 0;
+  virtual result<shard_description> estimate(const partition_record& record,
+                                             held_types hold) const = 0;
 
   /// Digest of everything in config.json that results depend on and of the names and shapes of all
   /// tensors: equal on all ranks, whichever files they keep. Types and bytes are in fingerprints().

@@ -103,7 +103,8 @@ result<partition_state> loaded_partition::make_state(std::size_t pages) {
   auto cache = where_.make_kv_cache({.layers = expected_.segments.size(),
                                      .kv_heads = segment.kv_heads,
                                      .head_dim = segment.head_dim,
-                                     .pages = pages});
+                                     .pages = pages,
+                                     .held = segment.held});
   if (!cache)
     return cache.error();
   return partition_state{expected_, *std::move(cache)};
@@ -211,7 +212,8 @@ result<partition_output> loaded_partition::finish(bool owns_output) {
 
 result<state_layout> plan_state(const architecture& design,
                                 const partition_record& record,
-                                const shard_description& shard) {
+                                const shard_description& shard,
+                                dtype held) {
   const auto owned = design.owned_by(record);
   auto layout = resolve_state(design.state(shard.kv_heads.size()), owned, record.owns_output);
   if (!layout)
@@ -219,6 +221,8 @@ result<state_layout> plan_state(const architecture& design,
   const auto& group = design.layout().primary;
   if (auto checked = check_group_driver(owned, group, record.units, *layout, true); !checked)
     return checked.error();
+  for (auto& segment : (*layout)->segments)
+    segment.held = held;
   return *std::move(*layout);
 }
 
@@ -226,7 +230,7 @@ result<state_layout> plan_state(const architecture& design,
 
 result<std::unique_ptr<partition>> partition::load(std::shared_ptr<const model> source,
                                                    const partition_record& record,
-                                                   dtype hold,
+                                                   held_types hold,
                                                    device& where,
                                                    collective& group,
                                                    const load_progress& progress,
@@ -242,11 +246,11 @@ result<std::unique_ptr<partition>> partition::load(std::shared_ptr<const model> 
                              record.tensor_size,
                              group.rank(),
                              group.size())};
-  auto expected = plan_state(source->design(), record, *shard);
+  auto expected = plan_state(source->design(), record, *shard, hold.state);
   if (!expected)
     return expected.error();
   held.keep_only(*shard);
-  shard_loader loader(*source, *shard, hold, where, progress, std::move(held));
+  shard_loader loader(*source, *shard, hold.weights, where, progress, std::move(held));
   auto body = source->design().load(record, loader, where);
   if (!body)
     return body.error();

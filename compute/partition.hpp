@@ -71,7 +71,7 @@ public:
   /// them is taken over, the rest is let go before anything is loaded.
   static result<std::unique_ptr<partition>> load(std::shared_ptr<const model> source,
                                                  const partition_record& record,
-                                                 dtype hold,
+                                                 held_types hold,
                                                  device& where,
                                                  collective& group,
                                                  const load_progress& progress,

@@ -59,6 +59,7 @@ struct state_settings {
   std::uint64_t memory_bytes =
     0; ///< Key `memory`, for one rank; 0 ("auto"): what the node has left.
   std::uint64_t max_sequences = 8;
+  troupe::dtype dtype = troupe::dtype::f32; ///< Of keys and values: f32, f16 or bf16.
 };
 
 /// [schedule]: what the conductor puts into one step.

@@ -194,7 +194,8 @@ void print_last_line(const std::vector<text_answer>& answers,
   const double decode_s = std::chrono::duration<double>(ended - first_heard).count();
   const auto decoded = tokens > answers.size() ? tokens - answers.size() : 0;
   std::string line = fmt::format("{}", counted(tokens, "token"));
-  if (decoded > 0 && decode_s > 0)
+  const bool heard = first_heard != clock::time_point{}; // Tokens need not make text.
+  if (decoded > 0 && heard && decode_s > 0)
     line += fmt::format(", {:.1f} tokens/s", static_cast<double>(decoded) / decode_s);
   line += fmt::format(", first after {:.0f} ms; ", first_token_s * 1e3);
   if (const auto bytes = bytes_per_boundary(before, after); bytes > 0)

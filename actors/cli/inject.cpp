@@ -7,18 +7,12 @@
 namespace troupe::cli {
 
 int run_inject_command(const inject_options& options) {
-  const auto settings = read_cluster(options.cluster);
-  if (!settings)
-    return fail(settings.error());
-  auto client = find_running(*settings);
-  if (!client)
-    return fail(client.error());
-  if (*client == nullptr)
-    return fail(
-      {errc::unreachable,
-       fmt::format("{} does not run; a [[fault]] in it would wait for the start", settings->file)});
-  const auto receipt =
-    (*client)->inject(options.wanted, std::chrono::milliseconds(settings->deadlines.status_ms));
+  const auto cluster =
+    need_running(options.cluster, "; a [[fault]] in it would wait for the start");
+  if (!cluster)
+    return fail(cluster.error());
+  const std::chrono::milliseconds patience{cluster->settings.deadlines.status_ms};
+  const auto receipt = cluster->client->inject(options.wanted, patience);
   if (!receipt)
     return fail(receipt.error());
   fmt::print("{}\n", *receipt);

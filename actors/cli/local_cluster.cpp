@@ -186,4 +186,16 @@ result<std::unique_ptr<cluster_client>> find_running(const cluster_settings& set
   return found;
 }
 
+result<running_cluster> need_running(const cluster_options& options, std::string_view and_so) {
+  auto settings = read_cluster(options);
+  if (!settings)
+    return settings.error();
+  auto client = find_running(*settings);
+  if (!client)
+    return client.error();
+  if (*client == nullptr)
+    return error{errc::unreachable, fmt::format("{} does not run{}", settings->file, and_so)};
+  return running_cluster{*std::move(settings), *std::move(client)};
+}
+
 } // namespace troupe::cli

@@ -84,4 +84,14 @@ private:
 /// cluster_client::connect but unreachable.
 result<std::unique_ptr<actors::cluster_client>> find_running(const cluster_settings& settings);
 
+/// A cluster that runs, for a command that needs one.
+struct running_cluster {
+  cluster_settings settings;
+  std::unique_ptr<actors::cluster_client> client;
+};
+
+/// The cluster of the file that the options name. Errors: those of read_cluster and find_running,
+/// and unreachable where it does not run, in words that end with `and_so`.
+result<running_cluster> need_running(const cluster_options& options, std::string_view and_so = "");
+
 } // namespace troupe::cli

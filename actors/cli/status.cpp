@@ -20,18 +20,13 @@ constexpr milliseconds watch_period{1000};
 } // namespace
 
 int run_status_command(const status_options& options) {
-  const auto settings = read_cluster(options.cluster);
-  if (!settings)
-    return fail(settings.error());
-  auto client = find_running(*settings);
-  if (!client)
-    return fail(client.error());
-  if (*client == nullptr)
-    return fail(
-      {errc::unreachable, fmt::format("{} does not run; `troupe up` starts it", settings->file)});
+  const auto cluster = need_running(options.cluster, "; `troupe up` starts it");
+  if (!cluster)
+    return fail(cluster.error());
   const bool redraw = options.watch && !options.json && ::isatty(STDOUT_FILENO) == 1;
   while (true) {
-    const auto status = (*client)->status(milliseconds(settings->deadlines.status_ms));
+    const auto status =
+      cluster->client->status(milliseconds(cluster->settings.deadlines.status_ms));
     if (!status)
       return fail(status.error());
     fmt::print("{}{}{}",

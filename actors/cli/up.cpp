@@ -91,21 +91,17 @@ int run_up_command(const up_options& options) {
 }
 
 int run_drain_command(const cluster_options& options, const std::string& node) {
-  const auto settings = read_cluster(options);
-  if (!settings)
-    return fail(settings.error());
-  auto client = find_running(*settings);
-  if (!client)
-    return fail(client.error());
-  if (*client == nullptr)
-    return fail({errc::unreachable, fmt::format("{} does not run", settings->file)});
-  const auto patience = milliseconds(settings->deadlines.status_ms);
-  if (auto begun = (*client)->drain(node, patience); !begun)
+  const auto cluster = need_running(options);
+  if (!cluster)
+    return fail(cluster.error());
+  const auto& deadlines = cluster->settings.deadlines;
+  const auto patience = milliseconds(deadlines.status_ms);
+  if (auto begun = cluster->client->drain(node, patience); !begun)
     return fail(begun.error());
   // The others may have to load what it held.
-  const auto give_up = std::chrono::steady_clock::now() + milliseconds(settings->deadlines.load_ms);
+  const auto give_up = std::chrono::steady_clock::now() + milliseconds(deadlines.load_ms);
   while (std::chrono::steady_clock::now() < give_up) {
-    const auto status = (*client)->status(patience);
+    const auto status = cluster->client->status(patience);
     if (!status && status.error().code == errc::unreachable)
       return fail(status.error());
     for (std::size_t i = 0; status && i < status->nodes.size(); ++i)
@@ -116,10 +112,9 @@ int run_drain_command(const cluster_options& options, const std::string& node) {
     if (wait_for_stop_signal(look_period) != 0)
       return fail({errc::cancelled, "stopped while waiting for the node to end"});
   }
-  return fail({errc::timed_out,
-               fmt::format("node {} did not end within {} ms (deadlines.load_ms)",
-                           node,
-                           settings->deadlines.load_ms)});
+  return fail(
+    {errc::timed_out,
+     fmt::format("node {} did not end within {} ms (deadlines.load_ms)", node, deadlines.load_ms)});
 }
 
 int run_serve_command(up_options options) {
@@ -128,16 +123,12 @@ int run_serve_command(up_options options) {
 }
 
 int run_stop_command(const cluster_options& options) {
-  const auto settings = read_cluster(options);
-  if (!settings)
-    return fail(settings.error());
-  auto client = find_running(*settings);
-  if (!client)
-    return fail(client.error());
-  if (*client == nullptr)
-    return fail({errc::unreachable, fmt::format("{} does not run", settings->file)});
-  const auto patience = milliseconds(settings->deadlines.drain_ms) + std::chrono::seconds(5);
-  if (auto stopped = (*client)->stop("asked by troupe stop", patience); !stopped)
+  const auto cluster = need_running(options);
+  if (!cluster)
+    return fail(cluster.error());
+  const auto& deadlines = cluster->settings.deadlines;
+  const auto patience = milliseconds(deadlines.drain_ms) + std::chrono::seconds(5);
+  if (auto stopped = cluster->client->stop("asked by troupe stop", patience); !stopped)
     return fail(stopped.error());
   return 0;
 }

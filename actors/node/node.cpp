@@ -293,7 +293,7 @@ result<void> node_process::say_hello() {
   born.index = index_;
   born.model = model_;
   born.grammars = std::make_shared<compute::constraint_maker>(words_);
-  born.hold = plan_.hold;
+  born.hold = {plan_.hold, plan_.state};
   born.max_rows = plan_.max_rows;
   born.threads = threads_of_a_rank();
   born.loop = loop_options();

@@ -20,7 +20,7 @@ struct node_setup {
   std::size_t index = 0; ///< In settings->nodes.
   std::shared_ptr<const compute::model> model;
   std::shared_ptr<compute::constraint_maker> grammars; ///< Of the node's tokenizer.
-  dtype hold = dtype::f32;
+  compute::held_types hold = dtype::f32;
   std::size_t max_rows = 1;
   std::size_t threads = 1; ///< Of each rank.
   reactor_options loop;

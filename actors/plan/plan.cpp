@@ -112,7 +112,7 @@ result<rank_plan> plan_rank(const cluster_plan& plan,
   rank.record.owns_output = where.pipeline + 1 == plan.sizes.pipeline;
   rank.record.tensor_rank = where.tensor;
   rank.record.tensor_size = plan.sizes.tensor;
-  auto shard = model.estimate(rank.record, plan.hold);
+  auto shard = model.estimate(rank.record, {plan.hold, plan.state});
   if (!shard)
     return shard.error();
   rank.shard = *std::move(shard);
@@ -143,6 +143,7 @@ result<cluster_plan> lay_out(const cluster_settings& settings, const compute::mo
   cluster_plan plan;
   plan.sizes = map->sizes();
   plan.hold = settings.model.held_dtype.value_or(shape.stored);
+  plan.state = settings.state.dtype;
   plan.context = settings.model.context_tokens > 0 ? settings.model.context_tokens : shape.context;
   plan.max_sequences = settings.state.max_sequences;
   plan.max_rows = settings.schedule.step_tokens;

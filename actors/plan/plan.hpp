@@ -44,7 +44,8 @@ struct node_plan {
 
 struct cluster_plan {
   axes sizes;
-  dtype hold = dtype::f32;
+  dtype hold = dtype::f32;  ///< Weights.
+  dtype state = dtype::f32; ///< Keys and values.
   std::size_t context = 0; ///< Tokens of one sequence at most.
   std::size_t max_sequences = 0;
   std::size_t max_rows = 0;     ///< Rows of one step at most.

@@ -98,10 +98,13 @@ result<void> rank_state::load_shard(const shard_assignment& what) {
     injector->move_to(number(what.rank));
     injector->begin_load();
   }
-  log::info("rank {} computes on {}; weights are held as {}",
+  log::info("rank {} computes on {}; weights are held as {}{}",
             number(setup.rank),
             device_->describe(),
-            to_string(setup.hold));
+            to_string(setup.hold.weights),
+            setup.hold.state == dtype::f32
+              ? ""
+              : fmt::format(", keys and values as {}", to_string(setup.hold.state)));
   group_ = tensor_group::unjoined(what.tensor, what.tensor_size);
   compute::partition_record record;
   record.units = {what.first_unit, what.last_unit};

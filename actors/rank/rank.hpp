@@ -23,7 +23,7 @@ struct rank_setup {
   rank_id rank{};
   std::shared_ptr<const compute::model> model;
   std::shared_ptr<compute::constraint_maker> grammars; ///< Of the node's tokenizer.
-  dtype hold = dtype::f32;
+  compute::held_types hold = dtype::f32;
   dtype wire = dtype::f32;
   std::size_t max_rows = 1;    ///< Of one step.
   bool keep_boundaries = true; ///< Whether rows sent to the next stage are kept (boundary_log).

@@ -19,10 +19,12 @@ namespace troupe::compute::cpu::HWY_NAMESPACE {
 
 /// Takes blocks until none is left.
 void attend_blocks(attention_job& job, std::size_t thread) {
-  for (auto i = job.next.fetch_add(1); i < job.blocks.size(); i = job.next.fetch_add(1)) {
-    block_state(job, job.blocks[i], job.on->each[thread]).attend();
-    job.on->beat(thread);
-  }
+  with_format(job.cache->shape().held, [&](auto format) {
+    for (auto i = job.next.fetch_add(1); i < job.blocks.size(); i = job.next.fetch_add(1)) {
+      block_state<decltype(format)>(job, job.blocks[i], job.on->each[thread]).attend();
+      job.on->beat(thread);
+    }
+  });
 }
 
 } // namespace troupe::compute::cpu::HWY_NAMESPACE

@@ -33,13 +33,15 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::compute::cpu::HWY_NAMESPACE {
 
 /// Two planes (the keys or the values of a page and head) that are needed soon.
+template <class Held>
 struct coming_planes {
-  const float* next;
-  const float* later;
+  const Held* next;
+  const Held* later;
   std::size_t bytes; ///< Of each.
 };
 
-/// The working state of one block: query q = row * heads + head has the q-th part of each array.
+/// The working state of one block, of keys and values held as Held: query q = row * heads + head has the q-th part of each array.
+template <class Held>
 class block_state {
 public:
   block_state(const attention_job& job, const attention_block& block, scratch& memory)
@@ -69,9 +71,11 @@ private:
 
   std::size_t last_page() const { return position(block_.rows - 1) / kv_page_tokens; }
 
-  const float* keys_of(std::size_t page) const {
+  using planes = coming_planes<Held>;
+
+  const Held* keys_of(std::size_t page) const {
     const auto id = block_.sequence->pages[page];
-    return job_.cache->keys(job_.call->layer, id, block_.kv_head);
+    return job_.cache->template keys<const Held>(job_.call->layer, id, block_.kv_head);
   }
 
   /// Positions that a row sees.
@@ -107,11 +111,11 @@ private:
   }
 
   void walk_page(std::size_t page) {
-    const float* keys = keys_of(page);
-    const float* values = job_.cache->values_after(keys);
+    const auto* keys = keys_of(page);
+    const auto* values = job_.cache->values_after(keys);
     // The planes that will be walked after these; past the last page nothing new.
-    const float* after = page < last_page() ? keys_of(page + 1) : keys;
-    const auto bytes = kv_page_tokens * head_dim_ * sizeof(float);
+    const auto* after = page < last_page() ? keys_of(page + 1) : keys;
+    const auto bytes = kv_page_tokens * head_dim_ * sizeof(Held);
     const auto heads = block_.heads.size();
     score(keys, {values, after, bytes});
     bool whole = true;
@@ -132,13 +136,13 @@ private:
   }
 
   /// Bytes of a plane that each of so many steps asks for: whole lines, all of it in the end.
-  static std::size_t fetched_a_step(const coming_planes& coming, std::size_t steps) {
+  static std::size_t fetched_a_step(const planes& coming, std::size_t steps) {
     return (coming.bytes / steps + 63) / 64 * 64;
   }
 
   /// What the `call`-th tile of `count` steps asks for.
   static fetch_coming
-  part_of(const coming_planes& coming, std::size_t bytes, std::size_t call, std::size_t count) {
+  part_of(const planes& coming, std::size_t bytes, std::size_t call, std::size_t count) {
     const auto first = call * count * bytes;
     const auto* next = reinterpret_cast<const std::byte*>(coming.next);
     const auto* later = reinterpret_cast<const std::byte*>(coming.later);
@@ -148,8 +152,8 @@ private:
   }
 
   /// Scores of all queries for the keys of a page.
-  void score(const float* keys, const coming_planes& coming) {
-    using page_rows = regular<const float, kv_page_tokens>;
+  void score(const Held* keys, const planes& coming) {
+    using page_rows = regular<const Held, kv_page_tokens>;
     using score_rows = regular<float, kv_page_tokens>;
     static constexpr auto tiles =
       make_tiles<tile_vectors, page_rows, side_by_side, score_rows, nothing_kept, fetch_coming>();
@@ -167,15 +171,15 @@ private:
   }
 
   /// sums of queries [first, first + count) += p * value over the keys `seen`.
-  void add_values(const float* values,
+  void add_values(const Held* values,
                   range seen,
                   std::size_t first,
                   std::size_t count,
-                  const coming_planes& coming) {
+                  const planes& coming) {
     using weight_rows = regular<const float, kv_page_tokens>;
     using sum_rows = regular<float, tile_lanes>;
     static constexpr auto tiles = make_tiles<tile_vectors,
-                                             strided<const float>,
+                                             strided<const Held>,
                                              weight_rows,
                                              sum_rows,
                                              nothing_kept,

@@ -8,7 +8,8 @@ namespace troupe::compute::cpu {
 
 /// One region, [layer][page][kv head][keys, then values]. The keys of a page and head lie as
 /// [head_dim][32 positions], so that neighbouring lanes are neighbouring keys and a score is one
-/// chain over head_dim; its values as [32 positions][head_dim], so that lanes are dimensions.
+/// chain over head_dim; its values as [32 positions][head_dim], so that lanes are dimensions. Held
+/// is the C++ type of shape().held.
 class kv_pages final : public kv_cache {
 public:
   kv_pages(const kv_shape& shape, buffer memory) : shape_(shape), memory_(std::move(memory)) {}
@@ -20,21 +21,24 @@ public:
   void read_page(page_id page, const range& layers, std::span<std::byte> out) const override;
   void write_page(page_id page, const range& layers, std::span<const std::byte> from) override;
 
-  float* keys(std::size_t layer, page_id page, std::size_t head) const {
+  template <class Held>
+  Held* keys(std::size_t layer, page_id page, std::size_t head) const {
+    check(sizeof(Held) == size_of(shape_.held), "attention state: read as what it is held as");
     check(layer < shape_.layers, "attention state: the layer is one of this rank");
     check(number(page) < shape_.pages, "attention state: the page lies in the cache");
     const auto slot = (layer * shape_.pages + number(page)) * shape_.kv_heads + head;
-    return reinterpret_cast<float*>(memory_.data()) + slot * 2 * plane();
-  }
-
-  float* values(std::size_t layer, page_id page, std::size_t head) const {
-    return keys(layer, page, head) + plane();
+    return reinterpret_cast<Held*>(memory_.data()) + slot * 2 * plane();
   }
 
   /// The values that belong to these keys of a page and head.
-  const float* values_after(const float* keys_of_page) const { return keys_of_page + plane(); }
+  template <class Held>
+  Held* values_after(Held* keys_of_page) const {
+    return keys_of_page + plane();
+  }
 
 private:
+  std::byte* page_of(std::size_t layer, page_id page) const;
+
   std::size_t plane() const noexcept { return shape_.head_dim * kv_page_tokens; }
 
   kv_shape shape_;

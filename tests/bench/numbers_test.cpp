@@ -27,22 +27,6 @@ double asked(double promise) {
   return in_full ? promise : 0.6 * promise;
 }
 
-/// Hidden 768, 12 layers, 12 heads, 4 KV heads, ffn 2048, in bf16: 0.17 GB of weights, more than
-/// any second-level cache. The vocabulary is that of the demo's tokenizer.
-const served_model& shape_110m() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 12;
-    wanted.hidden = 768;
-    wanted.heads = 12;
-    wanted.kv_heads = 4;
-    wanted.ffn = 2048;
-    wanted.stored = dtype::bf16;
-    return wanted;
-  }()};
-  return model;
-}
-
 /// The best fraction of its limit that a row of `troupe bench` reached in several runs. Rows are
 /// named without their threads.
 double best_of_bench(const std::string& threads, const std::string& what, double enough) {

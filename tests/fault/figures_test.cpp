@@ -36,21 +36,6 @@ struct model_case {
   std::size_t answer;
 };
 
-/// Hidden 768, 12 layers, 12 heads, 4 KV heads, ffn 2048, bf16.
-const served_model& shape_110m() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 12;
-    wanted.hidden = 768;
-    wanted.heads = 12;
-    wanted.kv_heads = 4;
-    wanted.ffn = 2048;
-    wanted.stored = dtype::bf16;
-    return wanted;
-  }()};
-  return model;
-}
-
 std::vector<model_case> model_cases() {
   std::vector<model_case> cases{{"demo", "demo", 400, 600}};
   if (has_test_option("whole"))

@@ -58,7 +58,7 @@ double distance(const logits_rows& left, const logits_rows& right) {
 /// Mean of -log p of each token after the first, given those before it.
 double nats_a_token(const std::shared_ptr<const compute::model>& model,
                     const std::vector<token_id>& tokens,
-                    dtype hold) {
+                    compute::held_types hold) {
   stage_grid grid(model, {.hold = hold});
   growing_text text(tokens, 0);
   const auto logits = run_prompt(grid, text, 1);
@@ -109,6 +109,26 @@ BOOST_DATA_TEST_CASE(G06_quantised_weights_give_the_same_bits_in_any_shape,
                "chunks of " << chunk);
 }
 
+// Keys and values in 16 bits: the same invariants, and an error as that of bf16 weights.
+BOOST_DATA_TEST_CASE(G06_a_state_of_16_bits_gives_the_same_bits_in_any_shape,
+                     data::make(fixture_names()) * data::make({dtype::f16, dtype::bf16}),
+                     name,
+                     state) {
+  const auto expected = read_fixture(name);
+  const compute::held_types hold{dtype::f32, state};
+  const auto whole = prompt_logits(expected, {.hold = hold}, 64);
+  const auto error = distance(whole, prompt_logits(expected, {}, 64));
+  BOOST_TEST_MESSAGE(name << ": relative error of logits, state in " << state << ": " << error);
+  BOOST_TEST(error > 0.0);
+  BOOST_TEST(error < 0.05);
+  for (std::size_t stages = 2; stages <= expected.model->shape().layers; ++stages)
+    BOOST_TEST(same_bits(prompt_logits(expected, {.stages = stages, .hold = hold}, 64), whole),
+               stages << " stages");
+  for (const std::size_t chunk : {1, 5})
+    BOOST_TEST((prompt_logits(expected, {.hold = hold}, chunk).back() == whole.back()),
+               "chunks of " << chunk);
+}
+
 BOOST_AUTO_TEST_CASE(the_demo_model_loses_little_by_fewer_bits) {
   const std::filesystem::path folder = TROUPE_SOURCE_DIR "/config/demo";
   const auto model = compute::model::open(folder);
@@ -127,5 +147,10 @@ BOOST_AUTO_TEST_CASE(the_demo_model_loses_little_by_fewer_bits) {
     BOOST_TEST_MESSAGE(tokens->size() << " tokens in " << hold << ": " << found
                                       << " nats a token, in f32 " << exact);
     BOOST_TEST(std::abs(found - exact) < (hold == dtype::int4 ? 0.1 : 0.02));
+  }
+  for (const auto state : {dtype::f16, dtype::bf16}) {
+    const auto found = nats_a_token(*model, *tokens, {dtype::f32, state});
+    BOOST_TEST_MESSAGE("with a state in " << state << ": " << found << " nats a token");
+    BOOST_TEST(std::abs(found - exact) < 0.01);
   }
 }

@@ -213,6 +213,21 @@ BOOST_AUTO_TEST_CASE(A09_state_and_queue_bound_what_runs_and_waits) {
   BOOST_TEST(little.mentions("state.memory"), little.all());
 }
 
+BOOST_AUTO_TEST_CASE(A09_state_dtype_halves_the_state) {
+  const cluster two{one_process(2)};
+  const auto exact = two.generate({prompt(8, 12)}).front();
+  const auto bytes = number_in(plan_of(two, {}), "state_page_bytes");
+  const auto rows = 64 * 4 * compute::kv_page_tokens; // of a page that the stage keeps for replays
+  for (const std::string type : {"f16", "bf16"}) {
+    check_told(two, "state.dtype", "\"" + type + "\"");
+    const auto plan = plan_of(two, {"state.dtype=" + type});
+    BOOST_TEST((number_in(plan, "state_page_bytes") - rows) * 2 == bytes - rows);
+    const auto rounded = two.generate({prompt(8, 12)}, set({"state.dtype=" + type})).front();
+    BOOST_TEST(rounded.digests != exact.digests);
+    BOOST_TEST(std::abs(rounded.logprobs.at(0) - exact.logprobs.at(0)) < 0.05);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(A09_limits_bound_a_request) {
   const cluster one{one_process(1)};
   const serving_cluster served{

@@ -57,6 +57,20 @@ served_model::served_model(compute::random_model wanted) {
     std::filesystem::copy_file(demo / name, folder() / name);
 }
 
+const served_model& shape_110m() {
+  static const served_model model{[] {
+    compute::random_model wanted;
+    wanted.layers = 12;
+    wanted.hidden = 768;
+    wanted.heads = 12;
+    wanted.kv_heads = 4;
+    wanted.ffn = 2048;
+    wanted.stored = dtype::bf16;
+    return wanted;
+  }()};
+  return model;
+}
+
 cluster::cluster(const cluster_shape& shape) : cluster(cluster_text(shape)) {
   network_ = shape.network;
   if (network_) {

@@ -22,7 +22,7 @@ public:
   struct options {
     std::size_t stages = 1;
     std::size_t tensor = 1;
-    dtype hold = dtype::f32;
+    compute::held_types hold = dtype::f32;
     std::size_t pages = 64;
     std::size_t threads = 1; ///< Of each device.
   };

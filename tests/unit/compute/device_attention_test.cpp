@@ -1,3 +1,4 @@
+#include "compute/cpu/half.hpp"
 #include "tests/unit/compute/device_cases.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
@@ -16,11 +17,12 @@ namespace {
 struct shape {
   std::size_t heads, kv_heads, head_dim, window;
   std::vector<std::uint32_t> kv_head_of;
+  dtype held = dtype::f32;
 };
 
 std::ostream& operator<<(std::ostream& out, const shape& s) {
   return out << s.heads << " heads of " << s.head_dim << " on " << s.kv_heads << ", window "
-             << s.window;
+             << s.window << ", held as " << to_string(s.held);
 }
 
 /// Groups of equal size, one head a group, a map that is no division, 13 heads of 20, long heads.
@@ -34,7 +36,18 @@ const std::vector<shape> shapes{
   {4, 2, 16, 33, {0, 0, 1, 1}},
   {4, 2, 16, 64, {0, 0, 1, 1}},
   {2, 1, 2, 1, {0, 0}},
+  {4, 2, 64, 0, {0, 0, 1, 1}, dtype::f16},
+  {5, 2, 6, 7, {1, 0, 0, 1, 0}, dtype::f16},
+  {4, 2, 64, 0, {0, 0, 1, 1}, dtype::bf16},
+  {13, 13, 20, 33, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, dtype::bf16},
 };
+
+/// What a value is once it was stored.
+float kept(float value, dtype held) {
+  return cpu::with_format(held, [&](auto format) {
+    return cpu::to_float(cpu::from_float<decltype(format)>(value));
+  });
+}
 
 /// One sequence: all its queries, keys and values.
 struct sequence {
@@ -77,7 +90,7 @@ std::vector<double> expected_attention(const shape& s, const sequence& q) {
       for (auto key = first; key <= row; ++key) {
         double score = 0.0;
         for (std::size_t d = 0; d < s.head_dim; ++d)
-          score += double{q.queries[at + d]} * q.keys[kv(key) + d];
+          score += double{q.queries[at + d]} * kept(q.keys[kv(key) + d], s.held);
         scores.push_back(score * scale_of(s));
       }
       const double highest = *std::max_element(scores.begin(), scores.end());
@@ -86,7 +99,7 @@ std::vector<double> expected_attention(const shape& s, const sequence& q) {
         total += score = std::exp(score - highest);
       for (auto key = first; key <= row; ++key)
         for (std::size_t d = 0; d < s.head_dim; ++d)
-          out[at + d] += scores[key - first] / total * q.values[kv(key) + d];
+          out[at + d] += scores[key - first] / total * kept(q.values[kv(key) + d], s.held);
     }
   }
   return out;
@@ -96,7 +109,11 @@ std::vector<double> expected_attention(const shape& s, const sequence& q) {
 class state {
 public:
   state(device& on, const shape& s, std::size_t pages) : on_(on), shape_(s) {
-    const kv_shape kv{.layers = 3, .kv_heads = s.kv_heads, .head_dim = s.head_dim, .pages = pages};
+    const kv_shape kv{.layers = 3,
+                      .kv_heads = s.kv_heads,
+                      .head_dim = s.head_dim,
+                      .pages = pages,
+                      .held = s.held};
     auto made = on.make_kv_cache(kv);
     BOOST_REQUIRE(made);
     cache_ = std::move(*made);
@@ -263,6 +280,28 @@ BOOST_AUTO_TEST_CASE(a_poisoned_row_reaches_only_rows_that_see_it) {
   for (std::size_t row = 0; row < 101; ++row)
     for (std::size_t i = row * width; i < (row + 1) * width; ++i)
       BOOST_REQUIRE(row >= 40 && row < 73 ? std::isnan(found[i]) : found[i] == clean[i]);
+}
+
+BOOST_AUTO_TEST_CASE(a_key_that_f16_cannot_hold_makes_its_row_not_finite_and_no_other) {
+  shape s = shapes[0];
+  s.held = dtype::f16;
+  auto on = make_cpu();
+  sequence q(s, 40, 38);
+  q.keys[39 * s.kv_heads * s.head_dim] = 70000.0f;
+  const auto found = in_chunks(*on, s, q, 40);
+  const auto width = s.heads * s.head_dim;
+  const auto finite = [](float value) { return std::isfinite(value); };
+  BOOST_TEST(std::all_of(found.begin(), found.begin() + 39 * width, finite));
+  BOOST_TEST(!std::all_of(found.begin() + 39 * width, found.end(), finite));
+}
+
+BOOST_AUTO_TEST_CASE(sixteen_bits_take_half_of_the_memory) {
+  kv_shape kv{.layers = 3, .kv_heads = 2, .head_dim = 64, .pages = 5};
+  const auto whole = kv_cache::page_bytes(kv);
+  for (const auto held : {dtype::f16, dtype::bf16}) {
+    kv.held = held;
+    BOOST_TEST(kv_cache::page_bytes(kv) * 2 == whole);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(attention_state_is_bounded_address_space_and_refused_when_it_cannot_be) {
