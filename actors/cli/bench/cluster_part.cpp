@@ -1,11 +1,10 @@
 // bench_clusters (actors/cli/bench/bench_run.hpp): one model in one process and in two, by the same
 // program, wires and schedule as everywhere.
-#include "actors/cli/bench/bench_model.hpp"
 #include "actors/cli/bench/bench_run.hpp"
+#include "actors/cli/bench/cluster_way.hpp"
 #include "actors/cli/bench/step_traffic.hpp"
 #include "actors/cli/cancel_on_signal.hpp"
 #include "actors/cli/local_cluster.hpp"
-#include "actors/node/demo_model.hpp"
 #include "compute/model.hpp"
 
 #include <fmt/format.h>
@@ -21,94 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t streams = 8;
 constexpr std::size_t short_prompt = 16; ///< Of each of several streams: one step for all.
-
-/// A way to run the model: nodes are processes.
-struct way {
-  std::string name;
-  std::size_t pipeline = 1;
-  std::size_t tensor = 1;
-  std::size_t threads = 1; ///< Of each node.
-
-  std::size_t nodes() const { return pipeline * tensor; }
-
-  std::size_t all_threads() const { return nodes() * threads; }
-};
-
-std::vector<way> ways(std::size_t threads, const compute::model& model) {
-  std::vector<way> all{{"1 process x 1 thread"}};
-  if (threads < 2)
-    return all;
-  all.push_back({fmt::format("1 process x {} threads", threads), 1, 1, threads});
-  if (model.shape().layers >= 2)
-    all.push_back({"PP 2 x 1 thread", 2, 1, 1});
-  if (model.max_tensor_size() >= 2)
-    all.push_back({"TP 2 x 1 thread", 1, 2, 1});
-  return all;
-}
-
-std::string quoted(const std::string& text) {
-  std::string made = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      made += '\\';
-    made += c;
-  }
-  return made + "\"";
-}
-
-bool has_tokenizer(const fs::path& folder) {
-  return fs::exists(folder / "tokenizer.json") || fs::exists(folder / "tokenizer.model");
-}
-
-/// What a way is measured with.
-struct cluster_bench {
-  const bench_options& options;
-  fs::path folder;
-  fs::path tokenizer; ///< Empty: the model's own.
-  std::shared_ptr<const compute::model> model;
-  dtype held;
-
-  static result<cluster_bench> make(const bench_options& options, const fs::path& folder);
-
-  std::string cluster_text(const way& one) const;
-};
-
-result<cluster_bench> cluster_bench::make(const bench_options& options, const fs::path& folder) {
-  auto model = compute::model::open(folder);
-  if (!model)
-    return model.error();
-  const auto held = held_type(options, (*model)->shape().stored);
-  if (!held)
-    return held.error();
-  cluster_bench made{options, fs::canonical(folder), {}, std::move(*model), *held};
-  if (has_tokenizer(folder))
-    return made;
-  auto demo = actors::demo_model_folder(); // No word of it is ever read.
-  if (!demo)
-    return with_context("a model without a tokenizer borrows the demo's", demo.error());
-  made.tokenizer = *demo;
-  return made;
-}
-
-std::string cluster_bench::cluster_text(const way& one) const {
-  const auto context = std::min(options.prompt + options.steps + 1, model->shape().context);
-  auto text = fmt::format("[cluster]\nname = \"bench\"\n\n[model]\npath = {}\ndtype = \"{}\"\n"
-                          "context = {}\nallow_vocabulary_padding = true\n",
-                          quoted(folder.string()),
-                          to_string(held),
-                          context);
-  if (!tokenizer.empty())
-    text += fmt::format("tokenizer = {}\n", quoted(tokenizer.string()));
-  text += fmt::format("\n[parallel]\npipeline = {}\ntensor = {}\n\n[state]\nmax_sequences = {}\n",
-                      one.pipeline,
-                      one.tensor,
-                      streams);
-  for (std::size_t node = 0; node < one.nodes(); ++node)
-    text += fmt::format("\n[[node]]\nname = \"n{}\"\nthreads = {}\n", node, one.threads);
-  return text;
-}
 
 /// A cluster file that goes away with it.
 class passing_file {
@@ -186,7 +98,7 @@ struct cluster_rates {
   step_traffic traffic;                        ///< Of a token.
 };
 
-result<cluster_rates> measure(actors::cluster_client& client, const cluster_bench& bench) {
+result<cluster_rates> measure(actors::cluster_client& client, const clustered_model& bench) {
   const auto& options = bench.options;
   const auto vocabulary = bench.model->shape().vocabulary;
   const auto one = request_of(options.prompt, options.steps + 1, vocabulary);
@@ -203,7 +115,7 @@ result<cluster_rates> measure(actors::cluster_client& client, const cluster_benc
       return alone.error();
     rates.prompt.push_back(static_cast<double>(options.prompt) / alone->front().first_token_s);
     rates.alone.push_back(decode_rate(*alone));
-    const auto together = ask(client, many, streams);
+    const auto together = ask(client, many, bench_streams);
     if (!together)
       return together.error();
     rates.together.push_back(decode_rate(*together));
@@ -218,7 +130,10 @@ result<cluster_rates> measure(actors::cluster_client& client, const cluster_benc
 /// What a way can reach at most: the threads that work at once, and how often all weights are read.
 class way_limits {
 public:
-  way_limits(const cluster_bench& bench, const way& one, machine_limits alone, machine_limits all)
+  way_limits(const clustered_model& bench,
+             const cluster_way& one,
+             machine_limits alone,
+             machine_limits all)
     : bench_(bench), one_(one), costs_(bench.model->costs(bench.held)), alone_(alone), all_(all) {}
 
   /// Rows of so many streams: each thread reads its part of the weights once a step. With two
@@ -268,8 +183,8 @@ private:
 
   bool is_whole() const { return is_quantised(bench_.held); }
 
-  const cluster_bench& bench_;
-  const way& one_;
+  const clustered_model& bench_;
+  const cluster_way& one_;
   const compute::model_costs costs_;
   const machine_limits alone_;
   const machine_limits all_;
@@ -278,7 +193,10 @@ private:
 /// Adds the rows of one way.
 class way_rows {
 public:
-  way_rows(bench_run& run, const cluster_bench& bench, const way& one, const way_limits& limits)
+  way_rows(bench_run& run,
+           const clustered_model& bench,
+           const cluster_way& one,
+           const way_limits& limits)
     : run_(run), bench_(bench), one_(one), limits_(limits) {}
 
   void add(const cluster_rates& rates) {
@@ -288,7 +206,7 @@ public:
         rates.prompt,
         limits_.prompt(prompt),
         limits_.prompt_bound());
-    for (const auto count : {std::size_t{1}, streams})
+    for (const auto count : {std::size_t{1}, bench_streams})
       add(fmt::format("decode, {}", counted(count, "stream")),
           "tokens/s",
           count == 1 ? rates.alone : rates.together,
@@ -337,14 +255,14 @@ private:
   }
 
   bench_run& run_;
-  const cluster_bench& bench_;
-  const way& one_;
+  const clustered_model& bench_;
+  const cluster_way& one_;
   const way_limits& limits_;
 };
 
 /// Starts the cluster, measures, and ends it.
-result<cluster_rates> measure_cluster(const cluster_bench& bench, const way& one) {
-  const auto file = passing_file::write(bench.cluster_text(one));
+result<cluster_rates> measure_cluster(const clustered_model& bench, const cluster_way& one) {
+  const auto file = passing_file::write(bench.file_of(one));
   if (!file)
     return file.error();
   const cluster_options own{file->path().string(), {}};
@@ -367,7 +285,7 @@ result<cluster_rates> measure_cluster(const cluster_bench& bench, const way& one
   return rates;
 }
 
-result<void> measure_way(bench_run& run, const cluster_bench& bench, const way& one) {
+result<void> measure_way(bench_run& run, const clustered_model& bench, const cluster_way& one) {
   if (auto on = run.begin("the model: " + one.name); !on)
     return on;
   const auto alone = run.limits(1);
@@ -387,10 +305,10 @@ result<void> measure_way(bench_run& run, const cluster_bench& bench, const way& 
 } // namespace
 
 result<void> bench_clusters(bench_run& run, const std::filesystem::path& folder) {
-  const auto bench = cluster_bench::make(run.options(), folder);
+  const auto bench = clustered_model::open(run.options(), folder);
   if (!bench)
     return bench.error();
-  for (const auto& one : ways(run.threads(), *bench->model))
+  for (const auto& one : cluster_ways(run.threads(), *bench->model))
     if (auto measured = measure_way(run, *bench, one); !measured)
       return with_context(one.name, measured.error());
   return {};
