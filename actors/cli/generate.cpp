@@ -1,5 +1,6 @@
 #include "actors/cli/generate.hpp"
 
+#include "actors/cli/cancel_on_signal.hpp"
 #include "actors/cli/generate_lines.hpp"
 #include "actors/cli/local_cluster.hpp"
 #include "actors/cli/status_text.hpp"
@@ -112,26 +113,6 @@ result<void> check_requests(const std::vector<text_request>& requests) {
   }
   return {};
 }
-
-// Sets a flag when a stop signal comes, from a thread of its own, as long as it lives.
-class cancel_on_signal {
-public:
-  explicit cancel_on_signal(std::atomic<bool>& cancel)
-    : watcher_([this, &cancel] {
-        while (!done_ && !cancel)
-          if (wait_for_stop_signal(milliseconds(50)) != 0)
-            cancel = true;
-      }) {}
-
-  ~cancel_on_signal() {
-    done_ = true;
-    watcher_.join();
-  }
-
-private:
-  std::atomic<bool> done_{false};
-  std::thread watcher_; // Last: it uses the members above.
-};
 
 // Writes answers to standard output: one as it comes, many in the order of their prompts, each as
 // far as those before it are complete.

@@ -26,10 +26,11 @@ namespace troupe::cli {
 namespace {
 
 constexpr const char* exit_codes =
-  "\nExit codes: 0 all well; 1 other failures, and findings of doctor; 2 command line or cluster\n"
-  "file wrong; 3 a file or model is missing, damaged or unreadable; 4 not enough memory, or a\n"
-  "queue is full; 5 somebody cannot be reached, or a deadline passed; 6 somebody does not belong\n"
-  "to this cluster, or holds another model, file or version; 130 interrupted.\n"
+  "\nExit codes: 0 all well; 1 other failures, findings of doctor, and what bench --compare found\n"
+  "slower; 2 command line or cluster file wrong; 3 a file or model is missing, damaged or\n"
+  "unreadable; 4 not enough memory, or a queue is full; 5 somebody cannot be reached, or a\n"
+  "deadline passed; 6 somebody does not belong to this cluster, or holds another model, file or\n"
+  "version; 130 interrupted.\n"
   "Data goes to standard output, everything else to standard error.";
 
 // Runs after parsing; the sub-command that was named sets it.
@@ -306,23 +307,52 @@ void add_doctor(CLI::App& app, action& chosen) {
   command->callback([=, &chosen] { chosen = [=] { return run_doctor_command(*options); }; });
 }
 
+void add_bench_reports(CLI::App* command, bench_options& into) {
+  auto* show =
+    command->add_option("--show", into.show, "A report from before, instead of measuring")
+      ->check(CLI::ExistingFile);
+  command
+    ->add_option("--compare",
+                 into.compare,
+                 "Two reports: what moved beyond noise; exit code 1 where something got slower")
+    ->expected(2)
+    ->check(CLI::ExistingFile)
+    ->excludes(show);
+  command->add_flag("--json", into.json, "One JSON object");
+  command->add_option("-o,--output", into.output, "Write the report into this file, as JSON");
+  command->add_option("--svg", into.svg, "Draw roofline.svg and scaling.svg into this folder");
+}
+
 void add_bench(CLI::App& app, action& chosen) {
   auto options = std::make_shared<bench_options>();
-  auto* command = add_command(app,
-                              "bench",
-                              "One process on this machine against what the machine can do",
-                              "  troupe bench                  the machine alone\n"
-                              "  troupe bench --shape 110M     random weights of that shape\n"
-                              "  troupe bench DIR --dtype bf16 --threads 2 --json\n");
+  auto* command =
+    add_command(app,
+                "bench",
+                "Measure this machine, and what is made of it: each row with its limit",
+                "  troupe bench                  machine and roads, some seconds\n"
+                "  troupe bench --shape 110M     random weights of that shape\n"
+                "  troupe bench DIR --dtype bf16 --threads 2 --json\n"
+                "  troupe bench --all --shape 1.1B -o now.json --svg charts\n"
+                "  troupe bench --compare before.json now.json\n");
   auto* folder =
     command->add_option("DIR", options->folder, "A model")->check(CLI::ExistingDirectory);
   command->add_option("--shape", options->shape, "110M or 1.1B, with random weights")
     ->excludes(folder);
+  auto* only = command->add_option(
+    "--only",
+    options->only,
+    "Parts: machine, transport, collectives, boundary, kernels, model, cluster");
+  only->delimiter(',')->allow_extra_args(false);
+  command->add_flag("--all", options->all, "All parts")->excludes(only);
   command->add_option("--dtype", options->hold, "Hold weights as f32, f16, bf16, int8 or int4");
   command->add_option("--threads", options->threads, "0: the cores of this host");
   command->add_option("--prompt", options->prompt, "Tokens of the prompt")->capture_default_str();
   command->add_option("--steps", options->steps, "Tokens decoded after it")->capture_default_str();
-  command->add_flag("--json", options->json, "One JSON object");
+  command->add_option("--repeats", options->repeats, "Of each work of a cluster")
+    ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "For each measure of machine and kernels")
+    ->capture_default_str();
+  add_bench_reports(command, *options);
   command->add_flag("-q,--quiet", options->quiet, "No progress");
   command->callback([=, &chosen] { chosen = [=] { return run_bench_command(*options); }; });
 }

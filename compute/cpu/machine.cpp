@@ -1,8 +1,13 @@
 #include "compute/cpu/machine.hpp"
+#include "compute/cpu/instruction_sets.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <numeric>
+#include <optional>
+#include <sched.h>
+#include <thread>
 
 #include "compute/cpu/simd_targets.hpp"
 #undef HWY_TARGET_INCLUDE
@@ -59,6 +64,60 @@ double multiply_add(std::size_t steps, float* answer) {
   return 2.0 * static_cast<double>(steps * chains * lane_count);
 }
 
+using words = hn::RebindToSigned<lanes>;
+using word_vector = hn::Vec<words>;
+
+/// sum += the four 8-bit products in each lane, by the fastest instructions that there are; pairs
+/// may saturate, which a yardstick does not mind. By name, since the compiler would compute what
+/// never changes once.
+HWY_INLINE word_vector add_byte_products(word_vector sum,
+                                         word_vector a,
+                                         word_vector b,
+                                         [[maybe_unused]] bool in_one) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3
+  if (in_one) {
+    asm volatile("vpdpbusd %2, %1, %0" : "+v"(sum.raw) : "v"(a.raw), "v"(b.raw));
+    return sum;
+  }
+#endif
+  word_vector products;
+  asm volatile("vpmaddubsw %2, %1, %0" : "=v"(products.raw) : "v"(a.raw), "v"(b.raw));
+  asm volatile("vpmaddwd %1, %0, %0" : "+v"(products.raw) : "v"(a.raw));
+  return hn::Add(sum, products);
+#else
+  const words d;
+  const auto byte = hn::Set(d, 0xff);
+  const auto product = [&](word_vector codes, word_vector signed_codes) {
+    return hn::Mul(hn::And(codes, byte), hn::ShiftRight<24>(signed_codes));
+  };
+  b = hn::Add(b, sum);
+  sum = hn::Add(sum, product(a, hn::ShiftLeft<24>(b)));
+  sum = hn::Add(sum, product(hn::ShiftRight<8>(a), hn::ShiftLeft<16>(b)));
+  sum = hn::Add(sum, product(hn::ShiftRight<16>(a), hn::ShiftLeft<8>(b)));
+  return hn::Add(sum, product(hn::ShiftRight<24>(a), b));
+#endif
+}
+
+/// Whole-number multiply-adds in registers. Returns how many operations that were.
+double multiply_add_bytes(std::size_t steps, bool in_one, float* answer) {
+  const words d;
+  constexpr std::size_t chains = tile_rows * tile_vectors;
+  word_vector sum[chains];
+#pragma GCC unroll 24
+  for (std::size_t c = 0; c < chains; ++c)
+    sum[c] = hn::Set(d, static_cast<std::int32_t>(c));
+  const auto codes = hn::Set(d, static_cast<std::int32_t>(*answer * 1e6f) | 0x01010101);
+  for (std::size_t step = 0; step < steps; ++step)
+#pragma GCC unroll 24
+    for (std::size_t c = 0; c < chains; ++c)
+      sum[c] = add_byte_products(sum[c], codes, codes, in_one);
+  for (std::size_t c = 1; c < chains; ++c)
+    sum[0] = hn::Add(sum[0], sum[c]);
+  *answer = static_cast<float>(hn::GetLane(hn::SumOfLanes(d, sum[0])) & 0xff) * 1e-6f;
+  return 8.0 * static_cast<double>(steps * chains * lane_count);
+}
+
 } // namespace troupe::compute::cpu::HWY_NAMESPACE
 
 HWY_AFTER_NAMESPACE();
@@ -69,6 +128,7 @@ namespace troupe::compute::cpu {
 
 HWY_EXPORT(read_all);
 HWY_EXPORT(multiply_add);
+HWY_EXPORT(multiply_add_bytes);
 
 namespace {
 
@@ -135,6 +195,91 @@ double machine_probe::flop_rate() {
     done[thread * 8] = HWY_DYNAMIC_DISPATCH(multiply_add)(steps_at_once, &answers_[thread * 16]);
   });
   return std::accumulate(done.begin(), done.end(), 0.0) / (now() - start);
+}
+
+double machine_probe::dot_rate() {
+  std::vector<double> done(threads() * 8, 0.0);
+  const bool in_one = has_dot_products();
+  const auto start = now();
+  on_->run(steps_at_once, [&](std::size_t thread, std::size_t) {
+    done[thread * 8] =
+      HWY_DYNAMIC_DISPATCH(multiply_add_bytes)(steps_at_once / 2, in_one, &answers_[thread * 16]);
+  });
+  return std::accumulate(done.begin(), done.end(), 0.0) / (now() - start);
+}
+
+namespace {
+
+constexpr std::uint32_t turns_at_once = 1000;
+constexpr std::uint32_t patience = 1u << 22; // Looks at the line; some 10 ms.
+
+/// The first two cores that this process may use.
+std::optional<std::array<unsigned, 2>> first_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return std::nullopt;
+  std::array<unsigned, 2> found{};
+  std::size_t count = 0;
+  for (unsigned core = 0; core < CPU_SETSIZE && count < 2; ++core)
+    if (CPU_ISSET(core, &allowed))
+      found[count++] = core;
+  return count == 2 ? std::optional{found} : std::nullopt;
+}
+
+void pin(unsigned core) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(core, &only);
+  [[maybe_unused]] const auto ignored = ::sched_setaffinity(0, sizeof only, &only);
+}
+
+/// Waits for `wanted`; false when it does not come: the other thread has no core now.
+bool await(const std::atomic<std::uint32_t>& line, std::uint32_t wanted) {
+  for (std::uint32_t looks = 0; looks < patience; ++looks)
+    if (line.load(std::memory_order_acquire) == wanted)
+      return true;
+  return false;
+}
+
+} // namespace
+
+std::vector<double> measure_ping_pong(std::chrono::milliseconds duration) {
+  const auto cores = first_cores();
+  if (!cores)
+    return {};
+  alignas(64) std::atomic<std::uint32_t> line = 0;
+  alignas(64) std::atomic<bool> done = false;
+  std::thread other([&] {
+    pin((*cores)[1]);
+    for (std::uint32_t turn = 1; !done.load(std::memory_order_relaxed);)
+      if (await(line, turn)) {
+        line.store(turn + 1, std::memory_order_release);
+        turn += 2;
+      }
+  });
+  std::vector<double> found;
+  std::thread leader([&] {
+    pin((*cores)[0]);
+    const auto end = steady::now() + duration;
+    std::uint32_t turn = 0;
+    while (steady::now() < end) {
+      const auto start = steady::now();
+      for (std::uint32_t i = 0; i < turns_at_once; ++i, turn += 2) {
+        line.store(turn + 1, std::memory_order_release);
+        while (!await(line, turn + 2) && steady::now() < end) {
+        }
+      }
+      const std::chrono::duration<double> taken = steady::now() - start;
+      found.push_back(taken.count() / (2.0 * turns_at_once));
+    }
+    done = true;
+  });
+  leader.join();
+  other.join();
+  if (found.size() > 1)
+    found.pop_back(); // The time was over in the middle of it.
+  return found;
 }
 
 result<machine_figures> measure_machine(const device_options& threads,

@@ -27,6 +27,10 @@ public:
   /// f32 operations per second of all threads together, two a fused multiply-add.
   double flop_rate();
 
+  /// Operations per second of all threads together on whole numbers of 8 bits, two a multiply-add,
+  /// by the fastest instructions that the processor has for that.
+  double dot_rate();
+
   /// The clock of the passes, in seconds. With one thread it counts the time of that thread alone,
   /// so that waiting for a core which others use does not count; with several it is the wall's.
   double now() const;
@@ -50,6 +54,10 @@ struct machine_figures {
   double best_read_bytes_per_second = 0.0;
   double best_flops_per_second = 0.0;
 };
+
+/// Seconds that a change of one cache line takes from a core to another, each the mean of a
+/// thousand times there and back. Empty where this process has only one core.
+std::vector<double> measure_ping_pong(std::chrono::milliseconds duration);
 
 struct measure_options {
   std::chrono::milliseconds duration{1000}; ///< For each of the two figures.

@@ -10,6 +10,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <fstream>
 #include <string_view>
 
 using namespace troupe;
@@ -26,21 +27,30 @@ double asked(double promise) {
   return in_full ? promise : 0.6 * promise;
 }
 
-/// The best of several runs of `troupe bench`, by key.
-double best_of_bench(const std::string& threads, const std::string& key, double enough) {
+/// The best fraction of its limit that a row of `troupe bench` reached in several runs. Rows are
+/// named without their threads.
+double best_of_bench(const std::string& threads, const std::string& what, double enough) {
   const cluster unused{"[model]\npath = \"demo\"\n[[node]]\nname = \"a\"\n"};
   double best = 0;
   for (int i = 0; i < tries && best < enough; ++i) {
+    const auto report = (unused.folder() / "bench.json").string();
     const auto ran = unused.run({"bench",
                                  shape_110m().folder().string(),
+                                 "--only",
+                                 "model",
                                  "--threads",
                                  threads,
                                  "--steps",
                                  "32",
-                                 "--json",
+                                 "--output",
+                                 report,
                                  "--quiet"});
-    BOOST_REQUIRE_MESSAGE(ran.code == 0 && !ran.lines.empty(), ran.all());
-    best = std::max(best, nlohmann::json::parse(ran.lines.back()).at(key).get<double>());
+    BOOST_REQUIRE_MESSAGE(ran.code == 0, ran.all());
+    std::ifstream in{report};
+    const auto found = nlohmann::json::parse(in);
+    for (const auto& row : found.at("rows"))
+      if (row.at("what").get<std::string>().starts_with(what))
+        best = std::max(best, row.at("fraction").get<double>());
   }
   return best;
 }
@@ -65,7 +75,7 @@ double tokens_per_second(std::size_t pipeline) {
 
 BOOST_AUTO_TEST_CASE(decode_reads_weights_at_four_fifths_of_the_bandwidth) {
   for (const auto* threads : {"1", "2"}) {
-    const auto ratio = best_of_bench(threads, "decode_ratio", asked(0.8));
+    const auto ratio = best_of_bench(threads, "decode", asked(0.8));
     BOOST_TEST_MESSAGE("decode, " << threads << " threads: " << ratio << " of the bandwidth");
     BOOST_TEST(ratio >= asked(0.8));
   }
@@ -73,7 +83,7 @@ BOOST_AUTO_TEST_CASE(decode_reads_weights_at_four_fifths_of_the_bandwidth) {
 
 BOOST_AUTO_TEST_CASE(prefill_multiplies_at_three_fifths_of_the_peak) {
   for (const auto* threads : {"1", "2"}) {
-    const auto ratio = best_of_bench(threads, "prompt_ratio", asked(0.6));
+    const auto ratio = best_of_bench(threads, "prompt", asked(0.6));
     BOOST_TEST_MESSAGE("prefill of 512, " << threads << " threads: " << ratio << " of the peak");
     BOOST_TEST(ratio >= asked(0.6));
   }

@@ -4,6 +4,7 @@
 #include "tests/paths.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/tiny_model.hpp"
+#include "tests/support/xml_shape.hpp"
 #include "transport/frame.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -15,6 +16,7 @@
 
 using namespace troupe;
 using namespace troupe::cli;
+using tests::is_balanced;
 using tests::tiny_model;
 
 namespace {
@@ -79,26 +81,6 @@ std::size_t count(const std::string& text, const std::string& part) {
   for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size()))
     ++found;
   return found;
-}
-
-/// Every element is closed, in order: enough for a document without comments or CDATA.
-bool is_balanced(const std::string& xml) {
-  std::vector<std::string> open;
-  for (auto at = xml.find('<'); at != std::string::npos; at = xml.find('<', at + 1)) {
-    const auto end = xml.find('>', at);
-    if (end == std::string::npos)
-      return false;
-    const auto tag = xml.substr(at + 1, end - at - 1);
-    const auto name = tag.substr(0, tag.find_first_of(" /", 1));
-    if (tag.front() == '/') {
-      if (open.empty() || "/" + open.back() != tag)
-        return false;
-      open.pop_back();
-    } else if (tag.back() != '/') {
-      open.push_back(name);
-    }
-  }
-  return open.empty();
 }
 
 } // namespace

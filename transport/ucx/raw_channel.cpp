@@ -1,82 +1,72 @@
-#include "tests/bench/channel.hpp"
-
-#include "config/check.hpp"
+// make_raw_channel (transport/ucx/channel.hpp): UCX alone.
+#include "transport/ucx/channel.hpp"
+#include "transport/ucx/error.hpp"
 
 #include <ucp/api/ucp.h>
 
 #include <array>
+#include <utility>
 
-namespace troupe::bench {
+namespace troupe::transport {
 
 namespace {
 
 constexpr unsigned message_id = 1;
 constexpr std::size_t tcp_eager_limit = std::size_t{512} << 10; // The transport's own choice.
 
-void require(ucs_status_t status) {
-  check(status == UCS_OK, ucs_status_string(status));
-}
+constexpr std::size_t largest_message = std::size_t{64} << 20;
 
 /// The least that moves messages with failures reported: a header that nobody reads, eager payloads
 /// left where they are, large ones received into one buffer.
 class raw_channel final : public channel {
 public:
-  explicit raw_channel(const std::string& transports) : tcp_(transports == "tcp") {
-    auto target = compute::buffer::allocate(std::size_t{64} << 20);
-    check(target.has_value(), "a benchmark has memory");
-    target_ = *target;
+  explicit raw_channel(const std::string& transports) : tcp_(transports == tcp_transports) {}
+
+  result<void> start(const std::string& transports) {
+    auto target = compute::buffer::allocate(largest_message);
+    if (!target)
+      return target.error();
+    target_ = std::move(*target);
     ucp_config_t* config = nullptr;
-    require(ucp_config_read(nullptr, nullptr, &config));
+    if (const auto read = ucp_config_read(nullptr, nullptr, &config); read != UCS_OK)
+      return ucx::to_error(read, "read the settings of UCX");
     ucp_config_modify(config, "TLS", transports.c_str());
     if (tcp_)
       ucp_config_modify(config, "NET_DEVICES", "lo");
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
     params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
-    require(ucp_init(&params, config, &context_));
+    const auto made = ucp_init(&params, config, &context_);
     ucp_config_release(config);
-    ucp_worker_params_t worker{};
-    worker.field_mask = UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
-    worker.am_alignment = 64;
-    require(ucp_worker_create(context_, &worker, &worker_));
-    ucp_am_handler_param_t handler{};
-    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB
-                         | UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    handler.id = message_id;
-    handler.cb = arrived;
-    handler.arg = this;
-    require(ucp_worker_set_am_recv_handler(worker_, &handler));
+    return made == UCS_OK ? start_worker() : ucx::to_error(made, "start UCX with " + transports);
   }
 
   ~raw_channel() override {
-    ucp_request_param_t force{};
-    force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-    force.flags = UCP_EP_CLOSE_FLAG_FORCE;
-    auto* closing = ucp_ep_close_nbx(endpoint_, &force);
-    while (UCS_PTR_IS_PTR(closing) && ucp_request_check_status(closing) == UCS_INPROGRESS)
-      ucp_worker_progress(worker_);
-    if (UCS_PTR_IS_PTR(closing))
-      ucp_request_free(closing);
-    ucp_worker_destroy(worker_);
-    ucp_cleanup(context_);
+    if (endpoint_ != nullptr)
+      close();
+    if (worker_ != nullptr)
+      ucp_worker_destroy(worker_);
+    if (context_ != nullptr)
+      ucp_cleanup(context_);
   }
 
   std::vector<std::byte> address() override {
     ucp_address_t* found = nullptr;
     std::size_t bytes = 0;
-    require(ucp_worker_get_address(worker_, &found, &bytes));
+    check(ucp_worker_get_address(worker_, &found, &bytes) == UCS_OK, "a worker has an address");
     const auto* begin = reinterpret_cast<const std::byte*>(found);
     std::vector<std::byte> copied(begin, begin + bytes);
     ucp_worker_release_address(worker_, found);
     return copied;
   }
 
-  void connect(std::span<const std::byte> peer) override {
+  result<void> connect(std::span<const std::byte> peer) override {
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     params.address = reinterpret_cast<const ucp_address_t*>(peer.data());
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-    require(ucp_ep_create(worker_, &params, &endpoint_));
+    const auto made = ucp_ep_create(worker_, &params, &endpoint_);
+    return made == UCS_OK ? result<void>{} : ucx::to_error(made, "connect the raw channel");
   }
 
   void post(const compute::buffer& payload) override {
@@ -108,6 +98,33 @@ public:
   bool idle() override { return posted_ == 0; }
 
 private:
+  result<void> start_worker() {
+    ucp_worker_params_t wanted{};
+    wanted.field_mask = UCP_WORKER_PARAM_FIELD_AM_ALIGNMENT;
+    wanted.am_alignment = 64;
+    if (const auto made = ucp_worker_create(context_, &wanted, &worker_); made != UCS_OK)
+      return ucx::to_error(made, "make a worker of UCX");
+    ucp_am_handler_param_t handler{};
+    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB
+                         | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = message_id;
+    handler.cb = arrived;
+    handler.arg = this;
+    const auto set = ucp_worker_set_am_recv_handler(worker_, &handler);
+    return set == UCS_OK ? result<void>{} : ucx::to_error(set, "listen for active messages");
+  }
+
+  void close() {
+    ucp_request_param_t force{};
+    force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    force.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    auto* closing = ucp_ep_close_nbx(endpoint_, &force);
+    while (UCS_PTR_IS_PTR(closing) && ucp_request_check_status(closing) == UCS_INPROGRESS)
+      ucp_worker_progress(worker_);
+    if (UCS_PTR_IS_PTR(closing))
+      ucp_request_free(closing);
+  }
+
   static ucs_status_t arrived(void* self,
                               const void*,
                               std::size_t,
@@ -152,8 +169,11 @@ private:
 
 } // namespace
 
-std::unique_ptr<channel> make_raw_channel(const std::string& transports) {
-  return std::make_unique<raw_channel>(transports);
+result<std::unique_ptr<channel>> make_raw_channel(const std::string& transports) {
+  auto made = std::make_unique<raw_channel>(transports);
+  if (auto started = made->start(transports); !started)
+    return started.error();
+  return std::unique_ptr<channel>(std::move(made));
 }
 
-} // namespace troupe::bench
+} // namespace troupe::transport
