@@ -53,6 +53,7 @@ struct stage_state {
   std::deque<step_id> waiting;
   std::optional<running_step> running;
   std::uint64_t version = 0;
+  double wire_free_s = 0; ///< When what it sent last has left: messages do not overtake each other.
 };
 
 schedule_limits limits_of(const forecast_cluster& cluster, std::size_t requests) {
@@ -126,12 +127,18 @@ private:
     events_.push({at_s, order_++, kind, stage, step, version});
   }
 
+  /// When a message that is sent now arrives, behind what the wire is taken with.
+  double arrival(double& wire_free_s, const wire_time& time) const {
+    wire_free_s = std::max(now_, wire_free_s) + time.transfer_s;
+    return wire_free_s + time.latency_s;
+  }
+
   void send_steps() {
     while (auto next = schedule_.plan_step(epoch_id{1})) {
       flight made{std::move(next->plan), {}};
       for (const auto& entry : made.plan.entries)
         add_rows(made.load, entry.position, entry.count, entry.has(step_entry::wants_output));
-      const auto there = now_ + message_seconds(cluster_, 0, made.load);
+      const auto there = arrival(wire_free_s_, message_time(cluster_, 0, made.load));
       const auto step = made.plan.step;
       ++made_.steps;
       flights_.emplace(step, std::move(made));
@@ -233,10 +240,10 @@ private:
     if (number + 1 < stages_.size()) {
       use.boundary_bytes += boundary_bytes(cluster_, load) * sizes().tensor;
       ++use.messages;
-      const auto there = now_ + boundary_seconds(cluster_, number, load);
+      const auto there = arrival(stage.wire_free_s, boundary_time(cluster_, number, load));
       post(there, event_kind::step_arrives, number + 1, step, 0);
     } else {
-      const auto there = now_ + message_seconds(cluster_, number, load);
+      const auto there = arrival(stage.wire_free_s, message_time(cluster_, number, load));
       post(there, event_kind::output_arrives, 0, step, 0);
     }
     start_next(number);
@@ -290,6 +297,7 @@ private:
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;
   std::uint64_t order_ = 0;
   double now_ = 0;
+  double wire_free_s_ = 0; ///< The conductor's.
   std::size_t submitted_ = 0;
   std::size_t ended_ = 0;
   simulated_run made_;

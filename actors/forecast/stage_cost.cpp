@@ -71,6 +71,13 @@ double attention_seconds(const forecast_cluster& cluster,
   return std::max(bytes * host.state_byte_s, work * host.attention_op_s);
 }
 
+wire_time
+slower_of(const wire_time& one, distance far, const forecast_cluster& cluster, double bytes) {
+  const auto& link = cluster.links.at(static_cast<std::size_t>(far));
+  const wire_time other{link.latency_s, bytes / link.bytes_per_s};
+  return other.seconds() > one.seconds() ? other : one;
+}
+
 } // namespace
 
 std::string_view to_string(distance how_far) {
@@ -172,27 +179,22 @@ double boundary_bytes(const forecast_cluster& cluster, const step_load& load) {
   return real(cluster.plan.boundary_row_bytes * load.rows) + real(transport::wire_header_bytes);
 }
 
-double boundary_seconds(const forecast_cluster& cluster, std::size_t stage, const step_load& load) {
+wire_time boundary_time(const forecast_cluster& cluster, std::size_t stage, const step_load& load) {
   const auto from = cluster.ranks_of(stage);
   const auto to = cluster.ranks_of(stage + 1);
-  double slowest = 0;
-  for (std::size_t t = 0; t < from.size(); ++t) {
-    const auto far = cluster.between(from[t].node, to[t].node);
-    const auto& link = cluster.links.at(static_cast<std::size_t>(far));
-    slowest = std::max(slowest, link.seconds(boundary_bytes(cluster, load)));
-  }
+  wire_time slowest;
+  for (std::size_t t = 0; t < from.size(); ++t)
+    slowest = slower_of(
+      slowest, cluster.between(from[t].node, to[t].node), cluster, boundary_bytes(cluster, load));
   return slowest;
 }
 
-double message_seconds(const forecast_cluster& cluster, std::size_t stage, const step_load& load) {
+wire_time message_time(const forecast_cluster& cluster, std::size_t stage, const step_load& load) {
   constexpr double entry_bytes = 64; // of a step's plan or output, and a token a row
-  double slowest = 0;
-  for (const auto& rank : cluster.ranks_of(stage)) {
-    const auto far = cluster.between(cluster.head, rank.node);
-    const auto& link = cluster.links.at(static_cast<std::size_t>(far));
-    slowest =
-      std::max(slowest, link.seconds(entry_bytes * real(load.sequences) + 4 * real(load.rows)));
-  }
+  const auto bytes = entry_bytes * real(load.sequences) + sizeof(token_id) * real(load.rows);
+  wire_time slowest;
+  for (const auto& rank : cluster.ranks_of(stage))
+    slowest = slower_of(slowest, cluster.between(cluster.head, rank.node), cluster, bytes);
   return slowest;
 }
 

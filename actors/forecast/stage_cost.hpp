@@ -86,11 +86,19 @@ sum_cost sum_of(double bytes, std::size_t members, const link_speed& link);
 /// All sums of a stage in a step, and the gathering of its logits.
 sum_cost group_cost(const forecast_cluster& cluster, std::size_t stage, const step_load& load);
 
-/// From a stage to the next one: a link for each tensor rank, all at once.
-double boundary_seconds(const forecast_cluster& cluster, std::size_t stage, const step_load& load);
+/// A message under way: the wire is taken for transfer_s, and latency_s later it is there.
+struct wire_time {
+  double latency_s = 0;
+  double transfer_s = 0;
+
+  double seconds() const { return latency_s + transfer_s; }
+};
+
+/// From a stage to the next one: a link for each tensor rank, all at once; the slowest of them.
+wire_time boundary_time(const forecast_cluster& cluster, std::size_t stage, const step_load& load);
 double boundary_bytes(const forecast_cluster& cluster, const step_load& load);
 
 /// A message between the conductor and a stage.
-double message_seconds(const forecast_cluster& cluster, std::size_t stage, const step_load& load);
+wire_time message_time(const forecast_cluster& cluster, std::size_t stage, const step_load& load);
 
 } // namespace troupe::actors

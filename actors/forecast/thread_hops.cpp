@@ -23,49 +23,41 @@ double seconds_since(clock::time_point begun) {
   return std::chrono::duration<double>(clock::now() - begun).count();
 }
 
-double median(std::vector<double> values) {
+/// What others do on the machine meanwhile only makes it longer: the lower quartile.
+double quartile(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return values[values.size() / 4];
 }
 
-/// Half of the way there and back, `rounds` times; `there` and `back` are called on two threads.
-template <class Send, class Echo>
-double half_way(const Send& there_and_back, const Echo& echo) {
-  std::thread other([&] {
-    for (int round = 0; round < rounds; ++round)
-      echo(round);
-  });
-  std::vector<double> taken;
-  for (int round = 0; round < rounds; ++round) {
-    const auto begun = clock::now();
-    there_and_back(round);
-    taken.push_back(seconds_since(begun) / 2);
-  }
-  other.join();
-  return median(taken);
-}
-
+/// Half of the way there and back.
 double measure_awake() {
   alignas(64) std::atomic<int> ball{0};
   const auto wait_for = [&](int value) {
     while (ball.load(std::memory_order_acquire) != value)
       std::this_thread::yield(); // A single core has to be given away.
   };
-  return half_way(
-    [&](int round) {
-      ball.store(2 * round + 1, std::memory_order_release);
-      wait_for(2 * round + 2);
-    },
-    [&](int round) {
+  std::thread other([&] {
+    for (int round = 0; round < rounds; ++round) {
       wait_for(2 * round + 1);
       ball.store(2 * round + 2, std::memory_order_release);
-    });
+    }
+  });
+  std::vector<double> taken;
+  for (int round = 0; round < rounds; ++round) {
+    const auto begun = clock::now();
+    ball.store(2 * round + 1, std::memory_order_release);
+    wait_for(2 * round + 2);
+    taken.push_back(seconds_since(begun) / 2);
+  }
+  other.join();
+  return quartile(std::move(taken));
 }
 
-/// A descriptor that is read until somebody writes: the sleep of an idle rank.
+/// A descriptor that is read until somebody writes: the sleep of an idle rank. Each word is read
+/// once, also where a reader that has to wait for a core finds two.
 class event_word {
 public:
-  event_word() : file_(::eventfd(0, EFD_CLOEXEC)) {}
+  event_word() : file_(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {}
 
   ~event_word() { ::close(file_); }
 
@@ -88,20 +80,32 @@ private:
   int file_;
 };
 
+/// One way, to a thread that has slept for as long as a rank does between two steps: only then does
+/// its core sleep as well.
 result<double> measure_asleep() {
-  const event_word there;
-  const event_word back;
-  if (!there.good() || !back.good())
+  constexpr int naps = 60;
+  constexpr std::chrono::microseconds nap{500};
+  const event_word word;
+  if (!word.good())
     return error{errc::io_error, "no event descriptor to measure how soon a thread wakes"};
-  return half_way(
-    [&](int) {
-      there.write();
-      back.read();
-    },
-    [&](int) {
-      there.read();
-      back.write();
-    });
+  std::vector<clock::time_point> sent(naps);
+  std::vector<clock::time_point> heard(naps);
+  std::thread sleeper([&] {
+    for (auto& when : heard) {
+      word.read();
+      when = clock::now();
+    }
+  });
+  for (auto& when : sent) {
+    std::this_thread::sleep_for(nap);
+    when = clock::now();
+    word.write();
+  }
+  sleeper.join();
+  std::vector<double> taken;
+  for (int round = 0; round < naps; ++round)
+    taken.push_back(std::chrono::duration<double>(heard[round] - sent[round]).count());
+  return std::max(1e-8, quartile(std::move(taken)));
 }
 
 /// Seconds of a sum of so many values on two members, each a thread.
@@ -127,7 +131,7 @@ result<double> measure_sum(std::size_t values) {
       taken.push_back(seconds_since(begun));
       std::fill(mine.begin(), mine.end(), 1.0f);
     }
-    return taken.empty() ? 0.0 : median(taken);
+    return taken.empty() ? 0.0 : quartile(std::move(taken));
   };
   std::thread other([&] { sum(**second); });
   const auto taken = sum(**first);
