@@ -219,9 +219,12 @@ void print_last_line(const std::vector<text_answer>& answers,
   std::string line = fmt::format("{}", counted(tokens, "token"));
   if (decoded > 0 && decode_s > 0)
     line += fmt::format(", {:.1f} tokens/s", static_cast<double>(decoded) / decode_s);
+  line += fmt::format(", first after {:.0f} ms", first_token_s * 1e3);
   if (forecast && decoded > 0)
-    line += fmt::format(" (forecast {:.1f})", forecast->decode_rate());
-  line += fmt::format(", first after {:.0f} ms; ", first_token_s * 1e3);
+    line += fmt::format(" (forecast {:.1f} and {:.0f} ms)",
+                        forecast->decode_rate(),
+                        forecast->filled_s(answers.size()) * 1e3);
+  line += "; ";
   if (const auto bytes = bytes_per_boundary(before, after); bytes > 0)
     line += fmt::format("{} per token and boundary; ",
                         bytes_text(static_cast<std::uint64_t>(bytes + 0.5)));
