@@ -208,8 +208,8 @@ result<traffic> read_traffic(actors::cluster_client& client, std::chrono::millis
   read.tensor = count_of(*status, &rank_status::tensor);
   std::set<std::string> carriers;
   for (const auto& rank : status->ranks) {
-    if (number(rank.gauge.rank) == 0)
-      read.rows = rank.gauge.rows;
+    read.rows =
+      &rank == &status->ranks.front() ? rank.gauge.rows : std::min(read.rows, rank.gauge.rows);
     read.boundary_frames += rank.gauge.boundary_frames;
     read.boundary_bytes += rank.gauge.boundary_bytes;
     add_carriers(rank.links, carriers);

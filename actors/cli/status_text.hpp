@@ -40,7 +40,7 @@ struct traffic {
   std::size_t ranks = 0;
   std::size_t stages = 0;
   std::size_t tensor = 0;
-  std::uint64_t rows = 0; ///< Of the first rank: prompt and answer tokens.
+  std::uint64_t rows = 0; ///< Prompt and answer tokens that all ranks have told of.
   std::uint64_t boundary_frames = 0;
   std::uint64_t boundary_bytes = 0;
   std::string transports; ///< The different links, joined.

@@ -1,6 +1,7 @@
 #include "tests/fault/fault_case.hpp"
 
 #include "tests/support/cluster_commands.hpp"
+#include "tests/support/page_part.hpp"
 
 #include <fmt/format.h>
 
@@ -39,7 +40,17 @@ cluster_shape shape_of(const fault_shape& wanted, const std::string& more = {}) 
   shape.tensor = wanted.tensor;
   shape.more = settings_of_a_case + more;
   if (!wanted.transports.empty())
-    shape.node_more = "transports = \"" + wanted.transports + "\"";
+    shape.node_more = "transports = \"" + wanted.transports + "\"\n";
+  return shape;
+}
+
+/// The same, with each node on its host.
+cluster_shape place_of(const fault_shape& wanted, const std::string& more) {
+  auto shape = shape_of(wanted, more);
+  if (!is_apart(wanted))
+    return shape;
+  shape.network = std::make_shared<const lan>(wanted.ranks());
+  shape.node_more = "transports = \"tcp,self\"\n";
   return shape;
 }
 
@@ -164,11 +175,15 @@ std::string to_string(fault_at when) {
 
 const std::vector<fault_shape>& fault_shapes() {
   static const std::vector<fault_shape> shapes{
-    {"PP 2", 2, 1, 1, 1, "rank 0 -> rank 1", "rank 1 -> conductor", ""},
-    {"PP 3", 3, 1, 1, 2, "rank 0 -> rank 1", "rank 1 -> rank 2", ""},
-    {"TP 2", 1, 2, 1, 1, "rank 0 -> rank 1", "rank 1 -> rank 0", "tcp,self"},
-    {"PP 2 x TP 2", 2, 2, 2, 3, "rank 0 -> rank 2", "rank 2 -> conductor", ""}};
+    {"PP 2", 2, 1, 1, 1, "rank 0 -> rank 1", "rank 1 -> conductor", "", false},
+    {"PP 3", 3, 1, 1, 2, "rank 0 -> rank 1", "rank 1 -> rank 2", "", true},
+    {"TP 2", 1, 2, 1, 1, "rank 0 -> rank 1", "rank 1 -> rank 0", "tcp,self", true},
+    {"PP 2 x TP 2", 2, 2, 2, 3, "rank 0 -> rank 2", "rank 2 -> conductor", "", false}};
   return shapes;
+}
+
+bool is_apart(const fault_shape& shape) {
+  return (shape.apart || has_test_option("apart")) && why_no_hosts().empty();
 }
 
 bool is_possible(const fault_case& one) {
@@ -186,7 +201,7 @@ const std::vector<told_answer>& expected_of(const fault_shape& shape) {
   return answers;
 }
 
-std::string place_of(const fault_shape& shape, const fault_case& one) {
+std::string victim_of(const fault_shape& shape, const fault_case& one) {
   // While it is being replaced a node is lost once more, or another one with it.
   const auto who = one.when == fault_at::recovery ? shape.second : shape.victim;
   if (one.what == "kill")
@@ -223,7 +238,7 @@ std::string moment_of(const fault_case& one) {
 fault_settings settings_for(const fault_shape& shape, const fault_case& one) {
   fault_settings made;
   made.what = one.what;
-  made.where = place_of(shape, one);
+  made.where = victim_of(shape, one);
   made.when = moment_of(one);
   return made;
 }
@@ -242,7 +257,7 @@ std::string ending_of(const fault_case& one) {
 // -- a cluster that serves ------------------------------------------------------------------------
 
 fault_rig::fault_rig(const fault_shape& shape, const std::string& more)
-  : shape_(shape), where_(shape_of(shape, more)), nodes_(where_, shape.ranks()), watch_(where_) {}
+  : shape_(shape), where_(place_of(shape, more)), nodes_(where_, shape.ranks()), watch_(where_) {}
 
 std::string fault_rig::words() const {
   std::string all;

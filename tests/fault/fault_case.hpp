@@ -28,11 +28,15 @@ struct fault_shape {
   std::string link_to;    ///< A link towards the victim: frames that it needs.
   std::string link_from;  ///< One from it: frames that others need.
   std::string transports; ///< "": UCX chooses.
+  bool apart = false;     ///< Each node on a host of its own, where the system allows that.
 
   std::size_t ranks() const { return pipeline * tensor; }
 };
 
 const std::vector<fault_shape>& fault_shapes();
+
+/// Whether its nodes are on hosts of their own: all shapes where the test is told "apart".
+bool is_apart(const fault_shape& shape);
 
 struct fault_case {
   std::string what; ///< As a cluster file spells it.

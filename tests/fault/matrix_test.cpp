@@ -2,10 +2,13 @@
 // an unharmed run, or end with the status that such a fault has. What was measured is one line of
 // docs/faults.md a case.
 //
-// Without options a fourth of the cases runs, each fault at each moment on one of the shapes:
+// Shapes that are "apart" have each node on a host of its own (a network namespace), where the
+// system allows that, and on this one elsewhere. Without options a fourth of the cases runs, each
+// fault at each moment on one of the shapes:
 //   fault_matrix                                    what CI asks for
 //   fault_matrix -- whole page=docs/faults.md       all of them, and writes their table
 //   fault_matrix -- "only=TP 2,stop,recovery"       one of them
+//   fault_matrix -- apart ...                       the same with all shapes apart
 
 #include "tests/fault/fault_case.hpp"
 #include "tests/support/page_part.hpp"
@@ -24,8 +27,9 @@ std::string milliseconds_text(const std::optional<std::chrono::milliseconds>& ti
 }
 
 std::string line_of(const fault_shape& shape, const fault_case& one, const case_result& got) {
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n",
+  return fmt::format("| {}{} | {} | {} | {} | {} | {} | {} | {} |\n",
                      shape.name,
+                     is_apart(shape) ? ", apart" : "",
                      one.what,
                      to_string(one.when),
                      milliseconds_text(got.noticed),
@@ -68,10 +72,11 @@ BOOST_AUTO_TEST_CASE(every_fault_at_every_moment_on_every_shape_changes_no_token
         if (only && *only != fmt::format("{},{},{}", shapes[s].name, one.what, to_string(one.when)))
           continue;
         BOOST_TEST_CONTEXT(shapes[s].name << ", " << one.what << " at " << to_string(one.when)) {
-          if (!rig)
+          if (one.when == fault_at::load)
+            rig.reset();
+          else if (!rig)
             rig.emplace(shapes[s]);
-          const auto got =
-            one.when == fault_at::load ? run_at_start(shapes[s], one) : rig->run(one);
+          const auto got = rig ? rig->run(one) : run_at_start(shapes[s], one);
           table += line_of(shapes[s], one, got);
           BOOST_TEST(got.lost == 0u);
           BOOST_TEST_MESSAGE(line_of(shapes[s], one, got));

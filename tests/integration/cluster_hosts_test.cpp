@@ -3,6 +3,7 @@
 // allows no namespaces, the cases say that they did not run.
 
 #include "tests/support/hosts.hpp"
+#include "tests/support/tiny_model.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -232,6 +233,35 @@ BOOST_AUTO_TEST_CASE(F08_stages_times_groups_on_three_hosts_of_unequal_share) {
     check_addresses(lab);
     end(nodes, lab);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_cable_that_is_pulled_is_noticed_in_time_and_the_answer_goes_on) {
+  const std::vector<std::string> lines{token_prompt(random_tokens(40, 2048, 3), 1200)};
+  cluster_shape alone;
+  alone.model = model_in_files().folder();
+  const auto expected = cluster{alone}.generate(lines);
+  const host_lab lab{shape_of(3, 1)};
+  auto nodes = lab.start_all();
+  const auto prompts_file = lab.folder(spectator) / "prompts.jsonl";
+  write_text(prompts_file, lines.front() + "\n");
+  auto asking = lab.start(
+    spectator, {"generate", "FILE", "--prompts-file", prompts_file, "--json", "--digests"});
+  asking.finish_input();
+  BOOST_REQUIRE(lab.status_becomes("\"running\":1", 10s));
+  const auto pulled = std::chrono::steady_clock::now();
+  lab.network().ip(3, {"link", "set", "net0", "down"});
+  BOOST_TEST(lab.status_becomes("\"phase\":\"gathering\"", 10s));
+  const auto noticed = std::chrono::steady_clock::now() - pulled;
+  BOOST_TEST((noticed < 3s), "after " << std::chrono::duration<double>(noticed).count() << " s");
+  auto& cut_off = nodes.front(); // start_all() begins with the last host
+  const auto ended = cut_off.wait(20s);
+  BOOST_TEST((ended && ended->exited && ended->code != 0)); // alone it serves nobody
+  lab.network().ip(3, {"link", "set", "net0", "up"});
+  cut_off = lab.start_node(3);
+  const auto found = read_answers(asking.hear_all(60s));
+  BOOST_REQUIRE(found.size() == 1u);
+  BOOST_TEST(found[0].digests == expected[0].digests, boost::test_tools::per_element());
+  end(nodes, lab);
 }
 
 BOOST_AUTO_TEST_CASE(B29_a_host_needs_only_the_files_of_its_layers) {

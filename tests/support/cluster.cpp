@@ -20,12 +20,16 @@ std::string cluster_text(const cluster_shape& shape) {
                           shape.model.string(),
                           shape.pipeline,
                           shape.tensor);
+  if (shape.network)
+    text += "[security]\nsecret_file = \"secret\"\n\n";
   text += shape.more + "\n";
   auto left = shape.pipeline * shape.tensor;
   for (std::size_t n = 0; left > 0; ++n) {
     const auto ranks = std::min(left, shape.ranks_per_node);
     text += fmt::format(
       "[[node]]\nname = \"n{}\"\nranks = {}\nthreads = 1\n{}\n", n, ranks, shape.node_more);
+    if (shape.network)
+      text += fmt::format("bind = \"{}\"\n{}", lan::address(n + 1), n == 0 ? "port = 7000\n" : "");
     left -= ranks;
   }
   return text;
@@ -53,11 +57,14 @@ served_model::served_model(compute::random_model wanted) {
     std::filesystem::copy_file(demo / name, folder() / name);
 }
 
-std::string outcome::all() const {
-  return fmt::format("{}", fmt::join(lines, "\n"));
+cluster::cluster(const cluster_shape& shape) : cluster(cluster_text(shape)) {
+  network_ = shape.network;
+  if (network_) {
+    const auto secret = folder_ / "secret";
+    write_file(secret, "what the hosts of this test share: 51c07e2b\n");
+    std::filesystem::permissions(secret, std::filesystem::perms::owner_read);
+  }
 }
-
-cluster::cluster(const cluster_shape& shape) : cluster(cluster_text(shape)) {}
 
 cluster::cluster(const std::string& text) : file_(folder_ / "cluster.toml") {
   write_file(file_, text);
@@ -73,23 +80,15 @@ test::process cluster::start(std::vector<std::string> arguments) const {
 
 test::process cluster::start_node(const std::string& name, const std::filesystem::path& log) const {
   const auto script = fmt::format("exec \"$@\" >>'{}' 2>&1", log.string());
-  return test::process::run(
-    {"/bin/sh", "-c", script, "sh", troupe_program(), "node", file_, "--name", name},
-    {"XDG_RUNTIME_DIR=" + folder_.path().string()});
+  std::vector<std::string> command{
+    "/bin/sh", "-c", script, "sh", troupe_program(), "node", file_, "--name", name};
+  if (network_)
+    command = network_->inside(std::stoul(name.substr(1)) + 1, std::move(command));
+  return test::process::run(command, {"XDG_RUNTIME_DIR=" + folder_.path().string()});
 }
 
 outcome cluster::run(std::vector<std::string> arguments, int seconds) const {
-  auto child = start(std::move(arguments));
-  child.finish_input();
-  outcome found;
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{seconds};
-  found.lines = child.hear_all(std::chrono::seconds{seconds});
-  const auto left =
-    std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-  const auto ended = child.wait(std::max(left, std::chrono::milliseconds{500}));
-  if (ended && ended->exited)
-    found.code = ended->code;
-  return found;
+  return outcome_of(start(std::move(arguments)), seconds);
 }
 
 outcome cluster::try_generate(const std::vector<std::string>& prompt_lines,

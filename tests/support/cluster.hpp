@@ -4,12 +4,15 @@
 
 #include "compute/architectures/random_model.hpp"
 #include "config/ids.hpp"
+#include "tests/support/lan.hpp"
+#include "tests/support/outcome.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,16 +42,6 @@ struct told_answer {
   std::string what;
 };
 
-/// How a run of the program ended.
-struct outcome {
-  int code = -1;                  ///< -1: it did not end in time, or a signal ended it.
-  std::vector<std::string> lines; ///< Standard output and error together.
-
-  std::string all() const;
-
-  bool mentions(const std::string& words) const { return all().find(words) != std::string::npos; }
-};
-
 struct cluster_shape {
   std::filesystem::path model;
   std::size_t pipeline = 1;
@@ -56,6 +49,7 @@ struct cluster_shape {
   std::size_t ranks_per_node = 1; ///< Nodes are processes; the last one takes what is left.
   std::string more;               ///< TOML that follows, for example "[schedule]\n...".
   std::string node_more;          ///< TOML for each node, for example "transports = \"tcp,self\"".
+  std::shared_ptr<const lan> network; ///< Node n<i> is on its host i + 1; null: all are on ours.
 };
 
 class cluster {
@@ -74,7 +68,7 @@ public:
   /// Starts it and returns at once.
   test::process start(std::vector<std::string> arguments) const;
 
-  /// Starts a node, whose words go to the end of a file: nobody has to listen.
+  /// Starts a node, on its host, whose words go to the end of a file: nobody has to listen.
   test::process start_node(const std::string& name, const std::filesystem::path& log) const;
 
   /// `troupe generate FILE --json --digests` on a cluster of its own with these lines of prompts
@@ -90,6 +84,7 @@ public:
 private:
   temporary_folder folder_;
   std::filesystem::path file_;
+  std::shared_ptr<const lan> network_;
 };
 
 /// The answers among lines of `troupe generate --json`, by index.
