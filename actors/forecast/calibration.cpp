@@ -255,21 +255,31 @@ result<measured> measure_threads(const passing_folder& wide_folder,
   return made;
 }
 
-/// Bandwidth by how much is read again and again.
+/// Bandwidth by how much is read again and again: as much as the weights of the trial, which a
+/// cache may hold, and far more. Turn by turn, since it is their ratio that counts.
 result<std::vector<read_point>> measure_reads(double weight_bytes) {
-  std::vector<read_point> made;
-  for (const auto bytes : {weight_bytes, std::max(4 * weight_bytes, 256e6)}) {
-    auto probe = compute::cpu::machine_probe::make({.threads = 1, .cores = {}},
-                                                   static_cast<std::size_t>(bytes));
-    if (!probe)
-      return probe.error();
-    std::vector<double> rates;
-    for (int pass = 0; pass < 20; ++pass)
-      rates.push_back(probe->read_rate());
-    std::sort(rates.begin(), rates.end());
-    made.push_back({bytes, rates[3 * rates.size() / 4]});
+  const auto far_more = std::max(8 * weight_bytes, 256e6);
+  const auto probe_of = [](double bytes) {
+    return compute::cpu::machine_probe::make({.threads = 1, .cores = {}},
+                                             static_cast<std::size_t>(bytes));
+  };
+  auto few = probe_of(weight_bytes);
+  if (!few)
+    return few.error();
+  auto many = probe_of(far_more);
+  if (!many)
+    return many.error();
+  std::vector<double> rates;
+  std::vector<double> ratios;
+  for (int turn = 0; turn < 40; ++turn) {
+    rates.push_back(few->read_rate());
+    ratios.push_back(std::min(1.0, many->read_rate() / rates.back()));
   }
-  return made;
+  std::sort(rates.begin(), rates.end());
+  std::sort(ratios.begin(), ratios.end());
+  const auto rate = rates[3 * rates.size() / 4];
+  return std::vector<read_point>{{weight_bytes, rate},
+                                 {far_more, rate * ratios[ratios.size() / 2]}};
 }
 
 /// A logit looked at by the sampler, without a temperature.
