@@ -286,4 +286,19 @@ result<std::shared_ptr<const model>> model::open(const std::filesystem::path& fo
     folder, *std::move(design), *std::move(index), *std::move(ends), *stored));
 }
 
+result<std::shared_ptr<const model>>
+model::sketch(std::string_view config, const std::string& name, dtype stored) {
+  auto read = json_object::parse(config, name);
+  if (!read)
+    return read.error();
+  auto spec = read_decoder(*read);
+  if (!spec)
+    return spec.error();
+  auto design = make_decoder(*std::move(spec));
+  if (!design)
+    return design.error();
+  return std::shared_ptr<const model>(std::make_shared<folder_model>(
+    name, *std::move(design), tensor_index::all_absent(name), std::vector<token_id>{}, stored));
+}
+
 } // namespace troupe::compute

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::compute {
@@ -94,6 +95,11 @@ public:
   /// needs just the files that its ranks own (row B29); a file that the index names and that is not
   /// there is an error when a rank asks for a tensor of it. Errors name file and tensor or key.
   static result<std::shared_ptr<const model>> open(const std::filesystem::path& folder);
+
+  /// A model of which there is but a config (the text of a config.json): enough to plan with, and
+  /// nothing to load. Its weights count as stored in `stored`. `name` is what messages call it.
+  static result<std::shared_ptr<const model>>
+  sketch(std::string_view config, const std::string& name, dtype stored);
 
   virtual ~model() = default;
 

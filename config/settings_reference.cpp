@@ -1,7 +1,5 @@
 #include "config/settings_reference.hpp"
 
-#include "config/settings_table.hpp"
-
 #include <fmt/format.h>
 
 namespace troupe {
@@ -49,18 +47,22 @@ std::string default_of(const setting& key) {
 
 } // namespace
 
+std::string section_reference(const setting_section& section) {
+  auto text = fmt::format("\n## {}\n\n{}\n\n", header_of(section.name), section.about);
+  text += "| Key | Accepts | Default | What and why |\n|---|---|---|---|\n";
+  for (const auto& key : section.settings)
+    text += fmt::format(
+      "| `{}` | {} | {} | {} |\n", key.name, accepted(key), default_of(key), key.reason);
+  return text;
+}
+
 std::string settings_reference() {
   cluster_settings example;
   example.nodes.resize(1);
   example.faults.resize(1);
   std::string page{introduction};
-  for (const auto& section : sections_of(example)) {
-    page += fmt::format("\n## {}\n\n{}\n\n", header_of(section.name), section.about);
-    page += "| Key | Accepts | Default | What and why |\n|---|---|---|---|\n";
-    for (const auto& key : section.settings)
-      page += fmt::format(
-        "| `{}` | {} | {} | {} |\n", key.name, accepted(key), default_of(key), key.reason);
-  }
+  for (const auto& section : sections_of(example))
+    page += section_reference(section);
   return page;
 }
 

@@ -19,9 +19,9 @@ struct setting_section {
   std::vector<setting> settings;
 };
 
-/// Whether the file writes the section as a list of tables.
+/// Whether the file writes the section as a list of tables ("host" is one of scenarios).
 inline bool is_list(std::string_view section) {
-  return section == "node" || section == "fault";
+  return section == "node" || section == "fault" || section == "host";
 }
 
 /// As it stands in the file: "[model]", "[[node]]".

@@ -1,6 +1,7 @@
 #include "actors/cli/generate.hpp"
 
 #include "actors/cli/cancel_on_signal.hpp"
+#include "actors/cli/forecast.hpp"
 #include "actors/cli/generate_lines.hpp"
 #include "actors/cli/local_cluster.hpp"
 #include "actors/cli/status_text.hpp"
@@ -135,10 +136,12 @@ public:
     std::fflush(stdout);
   }
 
-  void finish(const std::vector<text_answer>& answers) {
+  void finish(const std::vector<text_answer>& answers,
+              const std::optional<actors::simulated_run>& forecast) {
     for (std::size_t i = 0; i < answers.size(); ++i) {
       if (options_.json)
-        put(answer_json(i, requests_[i], answers[i]));
+        put(
+          answer_json(i, requests_[i], answers[i], forecast ? &forecast->requests.at(i) : nullptr));
       else if (requests_.size() > 1)
         put((options_.echo ? requests_[i].prompt : "") + answers[i].text);
       put("\n");
@@ -184,7 +187,8 @@ void print_last_line(const std::vector<text_answer>& answers,
                      clock::time_point first_heard,
                      clock::time_point ended,
                      const traffic& before,
-                     const traffic& after) {
+                     const traffic& after,
+                     const std::optional<actors::simulated_run>& forecast) {
   std::size_t tokens = 0;
   double first_token_s = 0;
   for (const auto& answer : answers) {
@@ -197,7 +201,12 @@ void print_last_line(const std::vector<text_answer>& answers,
   const bool heard = first_heard != clock::time_point{}; // Tokens need not make text.
   if (decoded > 0 && heard && decode_s > 0)
     line += fmt::format(", {:.1f} tokens/s", static_cast<double>(decoded) / decode_s);
-  line += fmt::format(", first after {:.0f} ms; ", first_token_s * 1e3);
+  line += fmt::format(", first after {:.0f} ms", first_token_s * 1e3);
+  if (forecast && decoded > 0)
+    line += fmt::format(" (forecast {:.1f} and {:.0f} ms)",
+                        forecast->decode_rate(),
+                        forecast->filled_s(answers.size()) * 1e3);
+  line += "; ";
   if (const auto bytes = bytes_per_boundary(before, after); bytes > 0)
     line += fmt::format("{} per token and boundary; ",
                         bytes_text(static_cast<std::uint64_t>(bytes + 0.5)));
@@ -225,10 +234,14 @@ int report_failures(const std::vector<text_answer>& answers) {
   return code;
 }
 
+/// A cluster that runs may have other settings, and work for others: nothing is forecast of it.
+enum class whose : std::uint8_t { own, running };
+
 int generate(cluster_client& client,
              const generate_options& options,
              const cluster_settings& settings,
-             const std::vector<text_request>& requests) {
+             const std::vector<text_request>& requests,
+             whose cluster) {
   const milliseconds patience(settings.deadlines.status_ms);
   const auto before = read_traffic(client, patience);
   if (!before)
@@ -247,7 +260,9 @@ int generate(cluster_client& client,
   }();
   if (!answers)
     return fail(answers.error());
-  writer.finish(*answers);
+  const auto forecast =
+    cluster == whose::own && !cancel ? forecast_run(settings, *answers) : std::nullopt;
+  writer.finish(*answers, forecast);
   if (writer.closed())
     return fail({errc::io_error, "nobody reads standard output any more"});
   if (cancel)
@@ -258,7 +273,7 @@ int generate(cluster_client& client,
     rows += answer.tokens.empty() ? 0 : answer.prompt_tokens + answer.tokens.size() - 1;
   if (code == 0 && !options.quiet) {
     if (const auto after = read_final_traffic(client, *before, rows, patience))
-      print_last_line(*answers, writer.first_heard(), ended, *before, *after);
+      print_last_line(*answers, writer.first_heard(), ended, *before, *after, forecast);
   }
   return code;
 }
@@ -275,7 +290,7 @@ int generate_embedded(const generate_options& options,
     if (const auto ranks = describe_ranks((*cluster)->client(), milliseconds(2000)))
       fmt::print(stderr, "{}", *ranks);
   }
-  const int code = generate((*cluster)->client(), options, settings, requests);
+  const int code = generate((*cluster)->client(), options, settings, requests, whose::own);
   const auto stopped = (*cluster)->stop();
   return code != 0 || stopped ? code : fail(stopped.error());
 }
@@ -317,7 +332,7 @@ int run_generate_command(const generate_options& options) {
     return generate_embedded(options, *settings, *requests);
   if (auto good = check_overrides(options, *settings); !good)
     return fail(good.error());
-  return generate(**client, options, *settings, *requests);
+  return generate(**client, options, *settings, *requests, whose::running);
 }
 
 } // namespace troupe::cli

@@ -176,7 +176,10 @@ read_prompt_lines(std::string_view text, std::string_view name, const text_reque
   return made;
 }
 
-std::string answer_json(std::size_t index, const text_request& request, const text_answer& answer) {
+std::string answer_json(std::size_t index,
+                        const text_request& request,
+                        const text_answer& answer,
+                        const actors::simulated_request* forecast) {
   ordered_json made{{"index", index}};
   if (request.tokens.empty())
     made["prompt"] = request.prompt;
@@ -203,6 +206,10 @@ std::string answer_json(std::size_t index, const text_request& request, const te
   made["queued_s"] = answer.queued_s;
   made["first_token_s"] = answer.first_token_s;
   made["total_s"] = answer.total_s;
+  if (forecast != nullptr) {
+    made["forecast_first_token_s"] = forecast->first_token_s;
+    made["forecast_total_s"] = forecast->total_s;
+  }
   if (request.with_digests) {
     auto digests = ordered_json::array();
     for (const auto digest : answer.digests)

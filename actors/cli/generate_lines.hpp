@@ -2,6 +2,7 @@
 // Requests and answers of `troupe generate` as lines of text and JSON.
 
 #include "actors/control/client.hpp"
+#include "actors/forecast/simulation.hpp"
 #include "config/result.hpp"
 
 #include <string>
@@ -20,9 +21,11 @@ result<std::vector<actors::text_request>> read_prompt_lines(std::string_view tex
                                                             const actors::text_request& defaults);
 
 /// One answer as a JSON object in one line. Reals are written so that they read back to the same
-/// bits; digests are hexadecimal strings.
+/// bits; digests are hexadecimal strings. `forecast`: what was to be expected of its times; may be
+/// null.
 std::string answer_json(std::size_t index,
                         const actors::text_request& request,
-                        const actors::text_answer& answer);
+                        const actors::text_answer& answer,
+                        const actors::simulated_request* forecast = nullptr);
 
 } // namespace troupe::cli

@@ -275,13 +275,23 @@ void add_plan(CLI::App& app, action& chosen) {
   auto* command =
     add_command(app,
                 "plan",
-                "Show which rank would hold what, before anything is loaded",
+                "Show which rank would hold what, and how fast that would be, before anything is "
+                "loaded",
                 "  troupe plan                                the demo\n"
+                "  troupe plan cluster.toml --calibrate       measure this host, and forecast\n"
+                "  troupe plan --simulate config/scenarios/llama_70b.toml\n"
                 "  troupe plan cluster.toml --svg plan.svg    and as a picture\n"
                 "  troupe plan cluster.toml --json --set parallel.tensor=2 | jq .nodes\n");
   add_cluster(command, options->cluster);
   command->add_flag("--json", options->json, "One JSON object");
   command->add_option("--svg", options->svg, "Draw a picture into this file");
+  command->add_flag("--calibrate",
+                    options->calibrate,
+                    "Measure this host (two seconds) and keep the figures for forecasts");
+  auto* simulate =
+    command->add_option("--simulate", options->scenario, "Run a described cluster in virtual time");
+  simulate->excludes(command->get_option("FILE"))->excludes(command->get_option("--svg"));
+  simulate->excludes(command->get_option("--set"));
   command->callback([=, &chosen] { chosen = [=] { return run_plan_command(*options); }; });
 }
 

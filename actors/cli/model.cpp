@@ -79,23 +79,9 @@ result<dtype> parse_held_dtype(const std::string& name) {
 result<void> apply_shape(const std::string& name, compute::random_model& wanted) {
   if (name == "custom")
     return {};
-  if (name == "110M") {
-    wanted.layers = 12;
-    wanted.hidden = 768;
-    wanted.heads = 12;
-    wanted.ffn = 2048;
-  } else if (name == "1.1B") {
-    wanted.layers = 22;
-    wanted.hidden = 2048;
-    wanted.heads = 32;
-    wanted.ffn = 5632;
-  } else {
+  if (!compute::apply_named_shape(name, wanted))
     return error{errc::invalid_argument,
-                 fmt::format("no shape {}; 110M, 1.1B and custom would work", name)};
-  }
-  wanted.kv_heads = 4;
-  wanted.head_dim = 0;
-  wanted.vocabulary = 32'000;
+                 fmt::format("no shape {}; 110M, 1.1B, 8B, 70B, 405B and custom would work", name)};
   return {};
 }
 

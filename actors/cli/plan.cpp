@@ -1,5 +1,6 @@
 #include "actors/cli/plan.hpp"
 
+#include "actors/cli/forecast.hpp"
 #include "actors/cli/plan_report.hpp"
 
 #include <fmt/format.h>
@@ -25,13 +26,19 @@ result<void> write_picture(const std::filesystem::path& file, const std::string&
 } // namespace
 
 int run_plan_command(const plan_options& options) {
+  if (!options.scenario.empty())
+    return run_simulation(options);
   // A desk that holds no secrets can plan a cluster.
   const auto settings = read_cluster(options.cluster, security_files::ignore);
   if (!settings)
     return fail(settings.error());
-  const auto report = make_plan_report(*settings);
+  auto report = make_plan_report(*settings);
   if (!report)
     return fail(report.error());
+  auto speed = forecast_plan(*settings, *report, options.calibrate);
+  if (!speed)
+    return fail(speed.error());
+  report->speed = *speed;
   fmt::print("{}", options.json ? plan_json(*report) + "\n" : plan_text(*report));
   if (!options.svg.empty())
     if (auto written = write_picture(options.svg, plan_svg(*report)); !written)

@@ -100,6 +100,26 @@ ordered_json node_json(const plan_report& report, const actors::node_plan& node)
   return made;
 }
 
+ordered_json rates_json(const actors::rates& rates) {
+  return {
+    {"streams", rates.streams},
+    {"prompt_tokens", rates.prompt},
+    {"answer_tokens", rates.answer},
+    {"prompt_tokens_per_s", rates.prompt_tokens_per_s},
+    {"answer_tokens_per_s", rates.answer_tokens_per_s},
+    {"first_token_s", rates.first_token_s},
+    {"bubble", rates.bubble},
+    {"bytes_per_token", rates.bytes_per_token},
+  };
+}
+
+/// As if every host were like this one; null where it was not measured.
+ordered_json forecast_json(const plan_report& report) {
+  if (!report.speed)
+    return nullptr;
+  return ordered_json::array({rates_json(report.speed->one), rates_json(report.speed->many)});
+}
+
 } // namespace
 
 std::string plan_json(const plan_report& report) {
@@ -126,6 +146,7 @@ std::string plan_json(const plan_report& report) {
     {"ranks", std::move(ranks)},
     {"boundaries", boundaries_json(report)},
     {"nodes", std::move(nodes)},
+    {"forecast", forecast_json(report)},
   };
   return whole.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace troupe::cli {
 
 namespace {
@@ -72,6 +74,11 @@ result<plan_report> make_plan_report(const cluster_settings& settings) {
   report.missing = *std::move(missing);
   report.plan = *std::move(plan);
   return report;
+}
+
+bool plan_report::all_here() const {
+  return std::all_of(
+    plan.nodes.begin(), plan.nodes.end(), [](const auto& node) { return node.is_here; });
 }
 
 std::string range_text(const range& units) {

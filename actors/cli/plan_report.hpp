@@ -1,11 +1,13 @@
 #pragma once
 // What `troupe plan` shows, as plain values, and its three forms: text, JSON, picture.
 
+#include "actors/forecast/cluster_here.hpp"
 #include "actors/plan/plan.hpp"
 #include "config/cluster_file.hpp"
 #include "config/result.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,11 +30,15 @@ struct plan_report {
   dtype wire = dtype::f32; ///< Of boundaries.
   actors::cluster_plan plan;
   std::vector<plan_node> nodes;
-  std::size_t found_bytes = 0; ///< Free memory of this host; 0: the system does not say.
-  std::string refusal;         ///< Why it does not fit into memory; empty: it does.
-  std::string missing;         ///< What a node of this host would not find here; empty: nothing.
+  std::size_t found_bytes = 0;           ///< Free memory of this host; 0: the system does not say.
+  std::string refusal;                   ///< Why it does not fit into memory; empty: it does.
+  std::optional<actors::forecast> speed; ///< Where this host was measured.
+  std::string missing; ///< What a node of this host would not find here; empty: nothing.
 
   bool fits() const { return refusal.empty(); }
+
+  /// Whether all nodes are on this host.
+  bool all_here() const;
 };
 
 /// Reads the model's headers and works the plan out; reserves nothing. A plan that does not fit

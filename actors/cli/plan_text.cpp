@@ -143,17 +143,44 @@ std::string traffic_lines(const plan_report& report) {
   return text.empty() ? "nothing travels: one rank\n" : text;
 }
 
+std::string rates_line(const actors::rates& rates) {
+  return fmt::format("{}: prompts {:.4g} tokens/s, first token after {:.3g} ms, answers {:.4g} "
+                     "tokens/s; stages idle {:.0f} %\n",
+                     counted(rates.streams, "stream"),
+                     rates.prompt_tokens_per_s,
+                     1e3 * rates.first_token_s,
+                     rates.answer_tokens_per_s,
+                     100 * rates.bubble);
+}
+
+/// As if every host were like this one.
+std::string speed_lines(const plan_report& report) {
+  if (!report.speed)
+    return "forecast none: this host was not measured (--calibrate does, in two seconds)\n";
+  const auto& [one, many] = *report.speed;
+  const auto again = many.streams > one.streams ? "         " + rates_line(many) : "";
+  return fmt::format("forecast {}{}         prompts of {} and answers of {} tokens, {} a token on "
+                     "all wires{}\n",
+                     rates_line(one),
+                     again,
+                     one.prompt,
+                     one.answer,
+                     bytes_text(static_cast<std::uint64_t>(one.bytes_per_token + 0.5)),
+                     report.all_here() ? "" : "; other hosts are taken to be like this one");
+}
+
 } // namespace
 
 std::string plan_text(const plan_report& report) {
-  return fmt::format("cluster {} ({})\n{}{}\n{}\n{}\n{}",
+  return fmt::format("cluster {} ({})\n{}{}\n{}\n{}\n{}\n{}",
                      report.cluster,
                      report.file,
                      model_lines(report),
                      plan_lines(report),
                      rank_table(report),
                      traffic_lines(report),
-                     node_table(report));
+                     node_table(report),
+                     speed_lines(report));
 }
 
 } // namespace troupe::cli

@@ -113,20 +113,51 @@ result<std::unique_ptr<const architecture>> make_design(const std::string& confi
 
 } // namespace
 
-result<void> write_random_model(const std::filesystem::path& folder,
-                                const random_model& wanted,
-                                std::size_t threads,
-                                const write_progress& progress) {
+bool apply_named_shape(std::string_view name, random_model& wanted) {
+  struct sizes {
+    std::string_view name;
+    std::size_t layers, hidden, heads, kv_heads, ffn, vocabulary;
+  };
+
+  constexpr sizes known[] = {{"110M", 12, 768, 12, 4, 2048, 32'000},
+                             {"1.1B", 22, 2048, 32, 4, 5632, 32'000},
+                             {"8B", 32, 4096, 32, 8, 14'336, 128'256},
+                             {"70B", 80, 8192, 64, 8, 28'672, 128'256},
+                             {"405B", 126, 16'384, 128, 8, 53'248, 128'256}};
+  const auto* found = std::find_if(
+    std::begin(known), std::end(known), [&](const sizes& s) { return s.name == name; });
+  if (found == std::end(known))
+    return false;
+  wanted.layers = found->layers;
+  wanted.hidden = found->hidden;
+  wanted.heads = found->heads;
+  wanted.kv_heads = found->kv_heads;
+  wanted.head_dim = 0;
+  wanted.ffn = found->ffn;
+  wanted.vocabulary = found->vocabulary;
+  return true;
+}
+
+result<std::string> config_text(const random_model& wanted) {
   const auto* of = find_family(wanted.family);
   if (of == nullptr)
     return error{
       errc::invalid_argument,
       fmt::format("family '{}' is not known; llama, mistral, qwen2 and qwen3 are", wanted.family)};
+  return make_config(wanted, *of).dump(2);
+}
+
+result<void> write_random_model(const std::filesystem::path& folder,
+                                const random_model& wanted,
+                                std::size_t threads,
+                                const write_progress& progress) {
   if (wanted.files == 0)
     return error{errc::invalid_argument,
                  "a model is written into 1 file or more; 0 were asked for"};
-  const auto config = make_config(wanted, *of).dump(2);
-  auto design = make_design(config);
+  const auto config = config_text(wanted);
+  if (!config)
+    return config.error();
+  auto design = make_design(*config);
   if (!design)
     return design.error();
   std::error_code code;
@@ -145,7 +176,7 @@ result<void> write_random_model(const std::filesystem::path& folder,
       return done;
   if (auto done = write_text(folder / "generation_config.json", R"({"eos_token_id": 2})"); !done)
     return done;
-  return write_text(folder / "config.json", config);
+  return write_text(folder / "config.json", *config);
 }
 
 } // namespace troupe::compute

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 
 namespace troupe::compute {
 
@@ -31,6 +32,13 @@ struct random_model {
   std::uint64_t seed = 1;
   float scale = 1; ///< Factor on matrices; 1 keeps activations near 1 in any depth.
 };
+
+/// The sizes of a well-known model: 110M and 1.1B (vocabulary 32 000), or Llama 3's 8B, 70B and
+/// 405B. False, and nothing changed, where the name is not one of these.
+bool apply_named_shape(std::string_view name, random_model& wanted);
+
+/// The config.json that write_random_model would write. Errors: a family that is not known.
+result<std::string> config_text(const random_model& wanted);
 
 /// Bytes written so far, and of how many.
 using write_progress = std::function<void(std::size_t done_bytes, std::size_t total_bytes)>;

@@ -99,6 +99,14 @@ result<tensor_index> tensor_index::open(const std::filesystem::path& folder) {
   return index;
 }
 
+tensor_index tensor_index::all_absent(const std::filesystem::path& folder) {
+  tensor_index index;
+  index.folder_ = folder;
+  index.missing_files_ = {"all weights"};
+  index.declared_files_ = 1;
+  return index;
+}
+
 bool tensor_index::may_be_absent(std::string_view name) const {
   if (tensors_.contains(name) || missing_files_.empty())
     return false;

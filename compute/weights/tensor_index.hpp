@@ -27,6 +27,9 @@ public:
   /// tensor that the index places in a file which does not hold it.
   static result<tensor_index> open(const std::filesystem::path& folder);
 
+  /// The table of a model of which no file is here: any tensor may be in one that is not.
+  static tensor_index all_absent(const std::filesystem::path& folder);
+
   /// The tensor, or why it cannot be had: no such tensor, or its file is not here.
   result<const indexed_tensor*> find(std::string_view name) const;
 
