@@ -1,5 +1,6 @@
 #include "actors/forecast/stage_cost.hpp"
 
+#include "compute/batch.hpp"
 #include "transport/frame.hpp"
 
 #include <algorithm>

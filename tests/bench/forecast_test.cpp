@@ -4,7 +4,6 @@
 // `model=110M` only a part is run. What is asked for is only that
 // forecasts are no nonsense: how near they come is printed, and depends on who else is here.
 
-#include "compute/architectures/random_model.hpp"
 #include "tests/paths.hpp"
 #include "tests/support/cluster.hpp"
 #include "tests/support/page_part.hpp"
@@ -48,18 +47,6 @@ struct pair_of {
   reached real;
   reached forecast;
 };
-
-/// The 110M shape of the other benches, with the demo's vocabulary.
-const served_model& shape_110m() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    compute::apply_named_shape("110M", wanted);
-    wanted.vocabulary = 2048;
-    wanted.stored = dtype::bf16;
-    return wanted;
-  }()};
-  return model;
-}
 
 /// What the program's last line says: "..., 650.1 tokens/s, first after 14 ms (forecast 644.2 and
 /// 13 ms); ...". Without --json, which asks for probabilities that cost time.

@@ -60,11 +60,7 @@ served_model::served_model(compute::random_model wanted) {
 const served_model& shape_110m() {
   static const served_model model{[] {
     compute::random_model wanted;
-    wanted.layers = 12;
-    wanted.hidden = 768;
-    wanted.heads = 12;
-    wanted.kv_heads = 4;
-    wanted.ffn = 2048;
+    compute::apply_named_shape("110M", wanted);
     wanted.stored = dtype::bf16;
     return wanted;
   }()};

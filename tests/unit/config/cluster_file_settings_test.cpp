@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(A09_every_key_has_an_effect) {
       value = setting.key == "model.dtype" ? "\"f16\"" : "\"7MiB\"";
     else if (setting.key == "cluster.log")
       value = "\"warn\"";
-    else if (setting.key == "parallel.wire_dtype")
+    else if (setting.key == "parallel.wire_dtype" || setting.key == "state.dtype")
       value = "\"bf16\"";
     else if (setting.key.ends_with("bind") || setting.key.ends_with("advertise"))
       value = "\"127.0.0.9\"";
