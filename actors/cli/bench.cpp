@@ -145,16 +145,6 @@ result<bench_report> measure(const bench_options& options) {
   return report;
 }
 
-result<void> write(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (!out)
-    return error{errc::io_error,
-                 fmt::format("{} cannot be written: {}", file.string(), std::strerror(errno))};
-  return {};
-}
-
 result<void> write_pictures(const bench_report& report, const std::filesystem::path& folder) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
@@ -167,7 +157,7 @@ result<void> write_pictures(const bench_report& report, const std::filesystem::p
       warn(fmt::format("no {}: the report lacks its rows (--only {})",
                        name,
                        name == std::string_view("roofline.svg") ? "machine,kernels" : "cluster"));
-    else if (auto written = write(folder / name, picture); !written)
+    else if (auto written = write_file(folder / name, picture); !written)
       return written;
   }
   return {};
@@ -201,7 +191,7 @@ int run_bench_command(const bench_options& options) {
     return fail(report.error());
   fmt::print("{}", options.json ? bench_json(*report) + "\n" : bench_text(*report));
   if (!options.output.empty())
-    if (auto written = write(options.output, bench_json(*report) + "\n"); !written)
+    if (auto written = write_file(options.output, bench_json(*report) + "\n"); !written)
       return fail(written.error());
   if (!options.svg.empty())
     if (auto drawn = write_pictures(*report, options.svg); !drawn)

@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 
 namespace troupe::cli {
 
@@ -39,6 +42,16 @@ int fail(const error& what) {
 
 void warn(const std::string& what) {
   fmt::print(stderr, "troupe: warning: {}\n", what);
+}
+
+result<void> write_file(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out)
+    return error{errc::io_error,
+                 fmt::format("{} cannot be written: {}", file.string(), std::strerror(errno))};
+  return {};
 }
 
 std::string bytes_text(std::uint64_t bytes) {

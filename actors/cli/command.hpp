@@ -30,6 +30,9 @@ int fail(const error& what);
 /// Prints "troupe: warning: ...".
 void warn(const std::string& what);
 
+/// Error io_error, with the system's word.
+result<void> write_file(const std::filesystem::path& file, const std::string& text);
+
 /// "1.5 MB": powers of 1000, three digits.
 std::string bytes_text(std::uint64_t bytes);
 

@@ -1,29 +1,12 @@
 #include "actors/cli/plan.hpp"
 
+#include "actors/cli/command.hpp"
 #include "actors/cli/forecast.hpp"
 #include "actors/cli/plan_report.hpp"
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 namespace troupe::cli {
-
-namespace {
-
-result<void> write_picture(const std::filesystem::path& file, const std::string& picture) {
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << picture;
-  out.close();
-  if (!out)
-    return error{errc::io_error,
-                 fmt::format("{} cannot be written: {}", file.string(), std::strerror(errno))};
-  return {};
-}
-
-} // namespace
 
 int run_plan_command(const plan_options& options) {
   if (!options.scenario.empty())
@@ -41,7 +24,7 @@ int run_plan_command(const plan_options& options) {
   report->speed = *speed;
   fmt::print("{}", options.json ? plan_json(*report) + "\n" : plan_text(*report));
   if (!options.svg.empty())
-    if (auto written = write_picture(options.svg, plan_svg(*report)); !written)
+    if (auto written = write_file(options.svg, plan_svg(*report)); !written)
       return fail(written.error());
   for (const auto& warning : plan_warnings(*report))
     warn(warning);

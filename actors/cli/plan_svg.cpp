@@ -25,15 +25,6 @@ constexpr double node_height = 34;
 constexpr double least_width = 720;
 
 constexpr std::string_view style =
-  "text { font: 12px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: "
-  "#1f2328; }\n"
-  ".title { font-size: 19px; font-weight: 600; }\n"
-  ".strong { font-size: 13px; font-weight: 600; }\n"
-  ".quiet { fill: #59636e; }\n"
-  ".small { font-size: 11px; }\n"
-  ".right { text-anchor: end; }\n"
-  ".middle { text-anchor: middle; }\n"
-  ".page { fill: #ffffff; }\n"
   ".frame { fill: #f6f8fa; stroke: #d1d9e0; }\n"
   ".box { fill: #ffffff; stroke: #8c959f; }\n"
   ".track { fill: #e8ecf0; }\n"
@@ -47,9 +38,6 @@ constexpr std::string_view style =
   ".link { stroke: #1a7f5a; stroke-width: 2; }\n"
   ".head { fill: #1a7f5a; stroke: none; }\n"
   "@media (prefers-color-scheme: dark) {\n"
-  "  text { fill: #e6edf3; }\n"
-  "  .quiet { fill: #9aa4af; }\n"
-  "  .page { fill: #0d1117; }\n"
   "  .frame { fill: #151b23; stroke: #3d444d; }\n"
   "  .box { fill: #0d1117; stroke: #656c76; }\n"
   "  .track { fill: #262c36; }\n"

@@ -22,6 +22,23 @@ std::string escaped(std::string_view words) {
   return safe;
 }
 
+/// Of all pictures: words, and the page below them, on light and dark pages.
+constexpr std::string_view common_style =
+  "text { font: 12px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: "
+  "#1f2328; }\n"
+  ".title { font-size: 19px; font-weight: 600; }\n"
+  ".strong { font-size: 13px; font-weight: 600; }\n"
+  ".quiet { fill: #59636e; }\n"
+  ".small { font-size: 11px; }\n"
+  ".right { text-anchor: end; }\n"
+  ".middle { text-anchor: middle; }\n"
+  ".page { fill: #ffffff; }\n"
+  "@media (prefers-color-scheme: dark) {\n"
+  "  text { fill: #e6edf3; }\n"
+  "  .quiet { fill: #9aa4af; }\n"
+  "  .page { fill: #0d1117; }\n"
+  "}\n";
+
 } // namespace
 
 svg_canvas::svg_canvas(double width,
@@ -30,10 +47,11 @@ svg_canvas::svg_canvas(double width,
                        std::string_view style) {
   body_ = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{0:g}\" "
                       "height=\"{1:g}\" viewBox=\"0 0 {0:g} {1:g}\">\n<title>{2}</title>\n"
-                      "<style>\n{3}</style>\n",
+                      "<style>\n{3}{4}</style>\n",
                       width,
                       height,
                       escaped(title),
+                      common_style,
                       style);
 }
 

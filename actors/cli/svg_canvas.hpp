@@ -16,7 +16,8 @@ struct svg_box {
 
 class svg_canvas {
 public:
-  /// `title` is what screen readers say; `style` is CSS.
+  /// `title` is what screen readers say; `style` is CSS of further classes than those that all
+  /// pictures have: page; for text title, strong, quiet, small, right, middle.
   svg_canvas(double width, double height, std::string_view title, std::string_view style);
 
   void rectangle(const svg_box& where, std::string_view classes, double corner = 0);

@@ -56,13 +56,7 @@ result<void> write(const std::filesystem::path& file, const std::string& text) {
       return error{errc::io_error, "nobody reads standard output any more"};
     return {};
   }
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (!out)
-    return error{errc::io_error,
-                 fmt::format("{} cannot be written: {}", file.string(), std::strerror(errno))};
-  return {};
+  return write_file(file, text);
 }
 
 void print_summary(const trace_options& options, const trace_summary& told) {

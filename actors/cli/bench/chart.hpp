@@ -5,8 +5,7 @@
 
 namespace troupe::cli {
 
-/// CSS. Classes: page, grid, roof; c0 ... c5 are colours of areas; text: title, quiet, small,
-/// strong, right, middle; limit is a line.
+/// CSS. Classes: c0 ... c5 are colours of areas; grid, roof, limit and whisker are lines.
 std::string_view chart_style();
 
 } // namespace troupe::cli

@@ -132,16 +132,7 @@ private:
 } // namespace
 
 std::string_view chart_style() {
-  return "text { font: 12px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: "
-         "#1f2328; }\n"
-         ".title { font-size: 19px; font-weight: 600; }\n"
-         ".strong { font-size: 13px; font-weight: 600; }\n"
-         ".quiet { fill: #59636e; }\n"
-         ".small { font-size: 11px; }\n"
-         ".right { text-anchor: end; }\n"
-         ".middle { text-anchor: middle; }\n"
-         ".page { fill: #ffffff; }\n"
-         ".grid { stroke: #e1e6eb; }\n"
+  return ".grid { stroke: #e1e6eb; }\n"
          ".roof { stroke: #59636e; stroke-width: 2; }\n"
          ".limit { stroke: #1f2328; stroke-width: 2; }\n"
          ".whisker { stroke: #1f2328; stroke-width: 1; stroke-opacity: 0.6; }\n"
@@ -152,9 +143,6 @@ std::string_view chart_style() {
          ".c4 { fill: #cf222e; }\n"
          ".c5 { fill: #7a8490; }\n"
          "@media (prefers-color-scheme: dark) {\n"
-         "  text { fill: #e6edf3; }\n"
-         "  .quiet { fill: #9aa4af; }\n"
-         "  .page { fill: #0d1117; }\n"
          "  .grid { stroke: #262c36; }\n"
          "  .roof { stroke: #9aa4af; }\n"
          "  .limit, .whisker { stroke: #e6edf3; }\n"
