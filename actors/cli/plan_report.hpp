@@ -55,6 +55,9 @@ std::size_t boundary_bytes(const plan_report& report);
 /// What a reader should know beside a plan that fits: budgets above what this host has free.
 std::vector<std::string> plan_warnings(const plan_report& report);
 
+/// Layers, widths, heads and vocabulary, on one line.
+std::string shape_words(const compute::model_shape& shape);
+
 /// Tables for people.
 std::string plan_text(const plan_report& report);
 

@@ -10,6 +10,17 @@
 
 namespace troupe::cli {
 
+std::string shape_words(const compute::model_shape& shape) {
+  return fmt::format("{}, hidden {}, {} of {}, {}, ffn {}, vocabulary {}",
+                     counted(shape.layers, "layer"),
+                     shape.hidden,
+                     counted(shape.heads, "head"),
+                     shape.head_dim,
+                     counted(shape.kv_heads, "KV head"),
+                     shape.ffn,
+                     shape.vocabulary);
+}
+
 namespace {
 
 constexpr auto right = text_table::side::right;
@@ -17,18 +28,12 @@ constexpr auto right = text_table::side::right;
 std::string model_lines(const plan_report& report) {
   const auto& shape = report.shape;
   return fmt::format("model   {}\n"
-                     "        {}: {}, hidden {}, {} of {}, {}, ffn {}, vocabulary {}{}\n"
+                     "        {}: {}{}\n"
                      "        stored {}, held {}, context {}\n"
                      "digest  {}\n",
                      report.model_folder,
                      shape.family,
-                     counted(shape.layers, "layer"),
-                     shape.hidden,
-                     counted(shape.heads, "head"),
-                     shape.head_dim,
-                     counted(shape.kv_heads, "KV head"),
-                     shape.ffn,
-                     shape.vocabulary,
+                     shape_words(shape),
                      shape.tied_head ? ", tied head" : "",
                      to_string(shape.stored),
                      to_string(report.plan.hold),

@@ -43,18 +43,12 @@ std::string head_lines(const scenario& wanted, const actors::scenario_forecast& 
   const auto& plan = found.cluster.plan;
   const auto& shape = found.cluster.shape;
   return fmt::format("scenario {} ({})\n"
-                     "model    {}, hidden {}, {} of {}, {}, ffn {}, vocabulary {}, held {}\n"
+                     "model    {}, held {}\n"
                      "hosts    {} of {} in use, {}, {} x {} = {}\n"
                      "load     {}, prompts of {}, answers of {}, {} in all\n",
                      wanted.name,
                      wanted.file,
-                     counted(shape.layers, "layer"),
-                     shape.hidden,
-                     counted(shape.heads, "head"),
-                     shape.head_dim,
-                     counted(shape.kv_heads, "KV head"),
-                     shape.ffn,
-                     shape.vocabulary,
+                     shape_words(shape),
                      to_string(plan.hold),
                      found.hosts_used,
                      wanted.host_count(),
