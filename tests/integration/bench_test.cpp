@@ -25,17 +25,6 @@ std::string read_file(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// A model of which a token is a moment.
-const served_model& small_model() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 4;
-    wanted.context = 256;
-    return wanted;
-  }()};
-  return model;
-}
-
 std::vector<nlohmann::json> rows_of(const std::filesystem::path& report) {
   return nlohmann::json::parse(read_file(report)).at("rows");
 }
@@ -79,7 +68,7 @@ BOOST_AUTO_TEST_CASE(a_model_runs_in_one_process_and_in_two) {
   const auto report = here.folder() / "report.json";
   const auto charts = here.folder() / "charts";
   const auto ran = here.run({"bench",
-                             small_model().folder().string(),
+                             short_model().folder().string(),
                              "--only",
                              "cluster",
                              "--prompt",

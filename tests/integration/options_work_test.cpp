@@ -16,16 +16,6 @@ using namespace troupe::tests;
 
 namespace {
 
-const served_model& short_model() {
-  static const served_model model{[] {
-    compute::random_model wanted;
-    wanted.layers = 4;
-    wanted.context = 256;
-    return wanted;
-  }()};
-  return model;
-}
-
 cluster_shape one_process(std::size_t stages) {
   return in_one_process(short_model().folder(), stages);
 }

@@ -57,6 +57,16 @@ served_model::served_model(compute::random_model wanted) {
     std::filesystem::copy_file(demo / name, folder() / name);
 }
 
+const served_model& short_model() {
+  static const served_model model{[] {
+    compute::random_model wanted;
+    wanted.layers = 4;
+    wanted.context = 256;
+    return wanted;
+  }()};
+  return model;
+}
+
 const served_model& shape_110m() {
   static const served_model model{[] {
     compute::random_model wanted;

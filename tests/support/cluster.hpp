@@ -32,6 +32,9 @@ private:
   temporary_folder folder_;
 };
 
+/// Four small layers and a context of 256: a token is a moment.
+const served_model& short_model();
+
 /// Hidden 768, 12 layers, 12 heads, 4 KV heads, ffn 2048, in bf16: 0.17 GB of weights, more than
 /// any second-level cache.
 const served_model& shape_110m();
