@@ -1,74 +1,35 @@
 #include "actors/forecast/calibration.hpp"
 
+#include "actors/forecast/passes.hpp"
 #include "actors/forecast/thread_hops.hpp"
+#include "actors/host/host_processor.hpp"
+#include "actors/host/passing_path.hpp"
 #include "compute/architectures/random_model.hpp"
 #include "compute/cpu/instruction_sets.hpp"
 #include "compute/cpu/machine.hpp"
 #include "compute/partition.hpp"
 #include "compute/sampler.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <functional>
 #include <numeric>
 #include <thread>
-#include <unistd.h>
 
 namespace troupe::actors {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
 using compute::partition;
 
-double seconds_since(clock::time_point begun) {
-  return std::chrono::duration<double>(clock::now() - begun).count();
+/// A folder of random weights.
+result<passing_path> write_weights(const std::string& name, const compute::random_model& wanted) {
+  passing_path made("speed-" + name);
+  if (auto written = compute::write_random_model(made.path(), wanted, 1, [](auto, auto) {});
+      !written)
+    return written.error();
+  return made;
 }
-
-/// What others do on the machine meanwhile only makes passes longer: the lower quartile.
-double quartile(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 4];
-}
-
-std::string processor_name() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("model name") || line.starts_with("CPU part"))
-      return line.substr(line.find(':') + 1);
-  return "unknown";
-}
-
-/// Random weights in a folder that goes away with it.
-class passing_folder {
-public:
-  static result<passing_folder> make(const std::string& name, const compute::random_model& wanted) {
-    passing_folder made(std::filesystem::temp_directory_path()
-                        / fmt::format("troupe-speed-{}-{}", ::getpid(), name));
-    if (auto written = compute::write_random_model(made.path_, wanted, 1, [](auto, auto) {});
-        !written)
-      return written.error();
-    return made;
-  }
-
-  passing_folder(passing_folder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-
-  ~passing_folder() {
-    std::error_code ignored;
-    if (!path_.empty())
-      std::filesystem::remove_all(path_, ignored);
-  }
-
-  const std::filesystem::path& path() const { return path_; }
-
-private:
-  explicit passing_folder(std::filesystem::path path) : path_(std::move(path)) {}
-
-  std::filesystem::path path_;
-};
 
 /// Seconds of a pass: of its layers, and of what comes before and after them.
 struct pass_time {
@@ -225,8 +186,8 @@ result<void> measure_attention(trial& wide, measured& into) {
   return {};
 }
 
-result<measured> measure_threads(const passing_folder& wide_folder,
-                                 const passing_folder& slim_folder,
+result<measured> measure_threads(const passing_path& wide_folder,
+                                 const passing_path& slim_folder,
                                  dtype hold,
                                  std::size_t threads) {
   auto wide = trial::load(wide_folder.path(), hold, threads);
@@ -307,10 +268,10 @@ calibration_key key_of_this_host(dtype hold, const std::string& version) {
 }
 
 result<calibration> measure_here(const calibration_key& key) {
-  const auto wide = passing_folder::make("wide", wide_model(key.hold));
+  const auto wide = write_weights("wide", wide_model(key.hold));
   if (!wide)
     return wide.error();
-  const auto slim = passing_folder::make("slim", slim_model(key.hold));
+  const auto slim = write_weights("slim", slim_model(key.hold));
   if (!slim)
     return slim.error();
   const auto one = measure_threads(*wide, *slim, key.hold, 1);

@@ -1,5 +1,6 @@
 #include "actors/forecast/thread_hops.hpp"
 
+#include "actors/forecast/passes.hpp"
 #include "transport/collectives/shared_memory_collective.hpp"
 
 #include <algorithm>
@@ -15,19 +16,7 @@ namespace troupe::actors {
 
 namespace {
 
-using clock = std::chrono::steady_clock;
-
 constexpr int rounds = 300;
-
-double seconds_since(clock::time_point begun) {
-  return std::chrono::duration<double>(clock::now() - begun).count();
-}
-
-/// What others do on the machine meanwhile only makes it longer: the lower quartile.
-double quartile(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 4];
-}
 
 /// Half of the way there and back.
 double measure_awake() {

@@ -2,10 +2,13 @@
 // The model that a bench runs.
 
 #include "actors/cli/bench.hpp"
+#include "actors/host/passing_path.hpp"
 #include "config/dtype.hpp"
 #include "config/result.hpp"
 
 #include <filesystem>
+#include <optional>
+#include <string>
 
 namespace troupe::cli {
 
@@ -15,21 +18,17 @@ public:
   /// The folder of the options, or a new one of their shape, written on so many threads.
   static result<bench_model_folder> open(const bench_options& options, std::size_t threads);
 
-  bench_model_folder(bench_model_folder&& other) noexcept;
-  ~bench_model_folder();
-
-  const std::filesystem::path& path() const { return folder_; }
+  const std::filesystem::path& path() const { return passing_ ? passing_->path() : folder_; }
 
   /// For people: the folder's name, or the shape's.
   const std::string& name() const { return name_; }
 
 private:
-  bench_model_folder(std::filesystem::path folder, std::string name, bool passing)
-    : folder_(std::move(folder)), name_(std::move(name)), passing_(passing) {}
+  explicit bench_model_folder(std::string name) : name_(std::move(name)) {}
 
   std::filesystem::path folder_;
+  std::optional<actors::passing_path> passing_; ///< Random weights.
   std::string name_;
-  bool passing_;
 };
 
 /// How its weights are held: as asked for, or as they are stored.

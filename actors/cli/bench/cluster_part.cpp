@@ -5,51 +5,19 @@
 #include "actors/cli/bench/step_traffic.hpp"
 #include "actors/cli/cancel_on_signal.hpp"
 #include "actors/cli/local_cluster.hpp"
+#include "actors/host/passing_path.hpp"
 #include "compute/model.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
-#include <unistd.h>
 
 namespace troupe::cli {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::size_t short_prompt = 16; ///< Of each of several streams: one step for all.
-
-/// A cluster file that goes away with it.
-class passing_file {
-public:
-  static result<passing_file> write(const std::string& text) {
-    passing_file made(fs::temp_directory_path() / fmt::format("troupe-bench-{}.toml", ::getpid()));
-    std::ofstream out(made.path_, std::ios::binary | std::ios::trunc);
-    out << text;
-    out.close();
-    if (!out)
-      return error{errc::io_error, fmt::format("{} cannot be written", made.path_.string())};
-    return made;
-  }
-
-  passing_file(passing_file&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-
-  ~passing_file() {
-    std::error_code ignored;
-    if (!path_.empty())
-      fs::remove(path_, ignored);
-  }
-
-  const fs::path& path() const { return path_; }
-
-private:
-  explicit passing_file(fs::path path) : path_(std::move(path)) {}
-
-  fs::path path_;
-};
 
 actors::text_request request_of(std::size_t prompt, std::size_t steps, std::size_t vocabulary) {
   actors::text_request made;
@@ -262,10 +230,10 @@ private:
 
 /// Starts the cluster, measures, and ends it.
 result<cluster_rates> measure_cluster(const clustered_model& bench, const cluster_way& one) {
-  const auto file = passing_file::write(bench.file_of(one));
-  if (!file)
-    return file.error();
-  const cluster_options own{file->path().string(), {}};
+  const actors::passing_path file("bench.toml");
+  if (auto written = write_file(file.path(), bench.file_of(one)); !written)
+    return written.error();
+  const cluster_options own{file.path().string(), {}};
   const auto settings = read_cluster(own);
   if (!settings)
     return settings.error();

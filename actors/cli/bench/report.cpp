@@ -2,6 +2,7 @@
 
 #include "actors/cli/command.hpp"
 #include "actors/cli/text_table.hpp"
+#include "actors/host/host_processor.hpp"
 #include "compute/cpu/instruction_sets.hpp"
 #include "transport/ucx/ucx_transport.hpp"
 
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <sys/utsname.h>
 #include <thread>
 #include <unistd.h>
@@ -24,14 +24,6 @@ double quantile(const std::vector<double>& sorted, double part) {
   const auto below = static_cast<std::size_t>(at);
   const auto above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
-}
-
-std::string cpu_name() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("model name"))
-      return line.substr(std::min(line.find(':') + 2, line.size()));
-  return "unknown";
 }
 
 std::string limit_text(const bench_row& row) {
@@ -81,7 +73,7 @@ host_description describe_host() {
   ::uname(&system);
   const auto pages = ::sysconf(_SC_PHYS_PAGES);
   const auto page_bytes = ::sysconf(_SC_PAGE_SIZE);
-  return {.cpu = cpu_name(),
+  return {.cpu = actors::processor_name(),
           .system = fmt::format("{} {}", system.sysname, system.release),
           .instruction_set = compute::cpu::instruction_set(),
           .ucx = transport::ucx_version(),
