@@ -19,6 +19,9 @@ struct sequence_rows {
   std::uint32_t position = 0;  ///< Position of the first new token; that many are in the state.
   std::uint32_t count = 0;     ///< New tokens, at least 1.
   bool wants_output = true;    ///< Whether the last row's logits are asked for.
+  /// How many of these are enough, the best ones, where ranks would have to gather them: at most
+  /// most_candidates, the same on every rank. 0: all are looked at.
+  std::uint32_t candidates = 0;
 };
 
 /// All rows of a step. Rows of a sequence are contiguous, and sequences follow each other without

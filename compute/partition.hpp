@@ -8,6 +8,7 @@
 // and leaves the state as it was; abandon() ends a pass at any point (rule 46).
 
 #include "compute/batch.hpp"
+#include "compute/candidates.hpp"
 #include "compute/collective.hpp"
 #include "compute/device.hpp"
 #include "compute/model.hpp"
@@ -41,9 +42,11 @@ struct hidden_input {
 using partition_input = std::variant<token_input, hidden_input>;
 
 /// Rule 31: final logits or a boundary, never both.
+/// Per output row, and the same on every member of the group.
 struct final_output {
-  buffer logits;            ///< [output rows, vocabulary] f32, complete on every member.
-  std::vector<bool> finite; ///< Per output row: whether hidden and logits are finite.
+  buffer logits; ///< [rows without candidates, vocabulary] f32, in the order of the rows.
+  std::vector<token_candidates> candidates; ///< Empty: the row has whole logits.
+  std::vector<bool> finite;                 ///< Whether the hidden row and all logits are finite.
 };
 
 struct boundary_output {

@@ -1,5 +1,7 @@
 #include "compute/pass_checks.hpp"
 
+#include "compute/candidates.hpp"
+
 #include <fmt/core.h>
 
 namespace troupe::compute {
@@ -41,6 +43,11 @@ result<void> check_rows(const batch& rows, std::size_t context) {
       return broken(fmt::format(
         "a sequence starts at row {}; the one before ends at row {}", sequence.first_row, next));
     next += sequence.count;
+    if (sequence.candidates > most_candidates)
+      return broken(fmt::format("the sequence at row {} asks for {} candidates; {} are the most",
+                                sequence.first_row,
+                                sequence.candidates,
+                                most_candidates));
     const auto end = std::size_t{sequence.position} + sequence.count;
     if (end > context)
       return error{

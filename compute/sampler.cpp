@@ -55,8 +55,22 @@ float largest(std::span<const float> logits) noexcept {
   return std::bit_cast<float>(high ^ ((high >> 31) & 0x7fffffff));
 }
 
+/// What a token is chosen from: a whole row, or its candidates.
+struct choices {
+  std::span<const float> logits;
+  std::span<const token_id> ids; ///< Ascending; empty: of a whole row, the id is the index.
+
+  token_id id_at(std::size_t at) const noexcept {
+    return ids.empty() ? static_cast<token_id>(at) : ids[at];
+  }
+};
+
 /// The best of the logits; fails on what no arithmetic should have produced.
-result<float> best_of(std::span<const float> logits, std::uint64_t position) {
+result<float> best_of(const choices& from, std::uint64_t position) {
+  const auto logits = from.logits;
+  if (logits.empty())
+    return error{errc::invalid_argument,
+                 fmt::format("there are no logits at position {} to choose from", position)};
   float best = largest(logits);
   if (std::isnan(best) || best == -masked) {
     std::size_t at = 0;
@@ -65,7 +79,7 @@ result<float> best_of(std::span<const float> logits, std::uint64_t position) {
     return error{errc::compute_error,
                  fmt::format("the logit of token {} at position {} is {}; logits are finite, or "
                              "-inf where a token is masked",
-                             at,
+                             from.id_at(at),
                              position,
                              logits[at])};
   }
@@ -117,29 +131,25 @@ void mask(std::span<float> logits, std::span<const std::uint64_t> allowed) {
 /// The best of the model's own distribution.
 std::vector<token_odds>
 most_probable(std::span<const float> logits, std::uint32_t count, double normaliser) {
-  auto better = [&](token_id one, token_id other) {
-    return logits[one] > logits[other] || (logits[one] == logits[other] && one < other);
-  };
-  std::vector<token_id> best;
-  best.reserve(count + 1);
-  for (token_id id = 0; id < logits.size(); ++id) {
-    if (best.size() == count && !better(id, best.back()))
-      continue;
-    best.insert(std::upper_bound(best.begin(), best.end(), id, better), id);
-    if (best.size() > count)
-      best.pop_back();
-  }
+  auto best = find_candidates(logits, count).ids;
+  std::stable_sort(best.begin(), best.end(), [&](token_id one, token_id other) {
+    return logits[one] > logits[other];
+  });
   std::vector<token_odds> made;
   for (auto id : best)
     made.push_back({id, static_cast<float>(static_cast<double>(logits[id]) - normaliser)});
   return made;
 }
 
+bool has_penalties(const sampling& wish) noexcept {
+  return wish.repetition_penalty != 1 || wish.frequency_penalty != 0 || wish.presence_penalty != 0;
+}
+
 /// Applies the penalties in place and reports what the logits were.
 seen_tokens
 penalise(std::span<float> logits, const sampling& wish, std::span<const token_id> history) {
   seen_tokens seen;
-  if (wish.repetition_penalty == 1 && wish.frequency_penalty == 0 && wish.presence_penalty == 0)
+  if (!has_penalties(wish))
     return seen;
   std::vector<token_id> sorted(history.begin(), history.end());
   std::sort(sorted.begin(), sorted.end());
@@ -168,7 +178,7 @@ struct cut {
 /// What is left to draw from, by ascending id. Weights are probabilities in units of 2^-41 of the
 /// best one's: sums of whole numbers are exact in any order, and what is too rare for a unit is no
 /// loss. Four million of them fit 64 bits.
-struct candidates {
+struct weighed_choices {
   std::vector<float> logits;
   std::vector<token_id> ids; ///< Empty: all, the id is the index.
   std::vector<std::uint64_t> weights;
@@ -217,23 +227,25 @@ cut cut_at(
   return first == close.end() ? cut{} : cut{logits[*first], *first};
 }
 
-candidates keep_top_k(std::span<const float> logits, double best, double scale, std::size_t k) {
-  candidates kept;
+weighed_choices keep_top_k(const choices& from, double best, double scale, std::size_t k) {
+  const auto logits = from.logits;
+  weighed_choices kept;
   if (k == 0 || k >= logits.size()) {
     kept.logits.assign(logits.begin(), logits.end());
+    kept.ids.assign(from.ids.begin(), from.ids.end());
     return kept;
   }
   cut edge = cut_at(
     logits, best, scale, [](std::size_t) { return std::uint64_t{1}; }, k);
-  for (token_id id = 0; id < logits.size(); ++id)
-    if (edge.keeps(logits[id], id)) {
-      kept.ids.push_back(id);
-      kept.logits.push_back(logits[id]);
+  for (token_id at = 0; at < logits.size(); ++at)
+    if (edge.keeps(logits[at], at)) {
+      kept.ids.push_back(from.id_at(at));
+      kept.logits.push_back(logits[at]);
     }
   return kept;
 }
 
-void weigh(candidates& from, double best, double scale) {
+void weigh(weighed_choices& from, double best, double scale) {
   from.weights.resize(from.logits.size());
   const float* logits = from.logits.data();
   std::uint64_t* weights = from.weights.data();
@@ -257,7 +269,7 @@ std::uint64_t part_of(std::uint64_t whole, double part) noexcept {
   return std::min(whole, static_cast<std::uint64_t>(static_cast<double>(whole) * part));
 }
 
-void keep_top_p(candidates& from, double best, double scale, double part) {
+void keep_top_p(weighed_choices& from, double best, double scale, double part) {
   auto mass = [&](std::size_t at) { return from.weights[at]; };
   auto wanted = std::max<std::uint64_t>(1, part_of(sum_of(from.weights), part));
   cut edge = cut_at(from.logits, best, scale, mass, wanted);
@@ -275,11 +287,10 @@ double uniform(const sampling& wish, std::uint64_t position) noexcept {
   return static_cast<double>(bits) * 0x1p-53;
 }
 
-token_id
-draw(std::span<const float> logits, double best, const sampling& wish, std::uint64_t position) {
+token_id draw(const choices& given, double best, const sampling& wish, std::uint64_t position) {
   // The bound is for subnormal temperatures, whose inverse is infinite: 0 * inf is no weight.
   double scale = std::min(1.0 / static_cast<double>(wish.temperature), 0x1p200);
-  auto from = keep_top_k(logits, best, scale, wish.top_k);
+  auto from = keep_top_k(given, best, scale, wish.top_k);
   weigh(from, best, scale);
   if (wish.top_p < 1)
     keep_top_p(from, best, scale, static_cast<double>(wish.top_p));
@@ -293,6 +304,13 @@ draw(std::span<const float> logits, double best, const sampling& wish, std::uint
   for (std::uint64_t sum = from.weights[0]; sum <= target; sum += from.weights[at])
     ++at;
   return from.ids.empty() ? static_cast<token_id>(at) : from.ids[at];
+}
+
+token_id choose(const choices& from, float best, const sampling& wish, std::uint64_t position) {
+  if (wish.temperature > 0)
+    return draw(from, best, wish, position);
+  const auto found = std::find(from.logits.begin(), from.logits.end(), best);
+  return from.id_at(static_cast<std::size_t>(found - from.logits.begin()));
 }
 
 /// log(sum(exp(logits))) of finite or masked logits.
@@ -362,10 +380,8 @@ result<choice> sample(std::span<float> logits,
                       const sampling_rules& rules) {
   if (auto valid = validate(wish); !valid)
     return valid.error();
-  if (logits.empty())
-    return error{errc::invalid_argument,
-                 fmt::format("there are no logits at position {} to choose from", position)};
-  auto best = best_of(logits, position);
+  const choices from{logits, {}};
+  auto best = best_of(from, position);
   if (!best)
     return best.error();
   choice made;
@@ -377,13 +393,9 @@ result<choice> sample(std::span<float> logits,
   mask(logits, rules.allowed);
   auto seen = penalise(logits, wish, history);
   if (!seen.empty() || !biased.empty() || !rules.allowed.empty())
-    if (best = best_of(logits, position); !best)
+    if (best = best_of(from, position); !best)
       return best.error();
-  if (wish.temperature > 0)
-    made.token = draw(logits, *best, wish, position);
-  else
-    made.token =
-      static_cast<token_id>(std::find(logits.begin(), logits.end(), *best) - logits.begin());
+  made.token = choose(from, *best, wish, position);
   if (wish.with_logprob) {
     auto changed = find(biased, made.token); // first: penalties came on top of it
     if (changed == nullptr)
@@ -391,6 +403,30 @@ result<choice> sample(std::span<float> logits,
     float logit = changed != nullptr ? changed->logit : logits[made.token];
     made.logprob = static_cast<float>(static_cast<double>(logit) - normaliser);
   }
+  return made;
+}
+
+std::uint32_t candidates_for(const sampling& wish) noexcept {
+  if (wish.with_logprob || has_penalties(wish))
+    return 0;
+  if (wish.temperature == 0)
+    return 1;
+  return wish.top_k <= most_candidates ? wish.top_k : 0; // 0 is off
+}
+
+result<choice> sample(const token_candidates& from, const sampling& wish, std::uint64_t position) {
+  if (auto valid = validate(wish); !valid)
+    return valid.error();
+  if (candidates_for(wish) == 0)
+    return error{
+      errc::contract_violation,
+      fmt::format("the token at position {} needs whole logits, but candidates came", position)};
+  const choices given{from.logits, from.ids};
+  auto best = best_of(given, position);
+  if (!best)
+    return best.error();
+  choice made;
+  made.token = choose(given, *best, wish, position);
   return made;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // From logits to one token: penalties, temperature, truncation, and a draw that any rank repeats.
 
+#include "compute/candidates.hpp"
 #include "config/ids.hpp"
 #include "config/result.hpp"
 
@@ -86,6 +87,16 @@ result<choice> sample(std::span<float> logits,
                       std::span<const token_id> history,
                       std::uint64_t position,
                       const sampling_rules& rules = {});
+
+/// How many of the best logits are enough to choose the token of such a wish: 1 where it is greedy,
+/// top_k where these are no more than most_candidates. 0: all are looked at, by penalties, by a
+/// probability, or by a temperature without such a top_k. What sampling_rules ask for does so too.
+std::uint32_t candidates_for(const sampling& wish) noexcept;
+
+/// The same token as from whole logits, of candidates_for(wish) candidates at least, or of all
+/// tokens where these are fewer. contract_violation where the wish looks at all logits; other
+/// errors as above.
+result<choice> sample(const token_candidates& from, const sampling& wish, std::uint64_t position);
 
 /// Philox4x32-10: counter and key to four random words. Salmon, Moraes, Dror, Shaw: "Parallel
 /// random numbers: as easy as 1, 2, 3", SC 2011. The sampler uses counter {position low, position

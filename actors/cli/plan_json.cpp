@@ -68,6 +68,7 @@ ordered_json rank_json(const plan_report& report, const actors::rank_plan& rank)
     {"scratch_bytes", rank.scratch_bytes},
     {"reduce_row_bytes", rank.reduce_row_bytes},
     {"gather_row_bytes", rank.gather_row_bytes},
+    {"gather_whole_row_bytes", rank.gather_whole_row_bytes},
   };
 }
 

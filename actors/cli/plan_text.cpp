@@ -141,9 +141,12 @@ std::string traffic_lines(const plan_report& report) {
                         rank.where.pipeline,
                         plan.sizes.tensor,
                         rank.reduce_row_bytes);
-    text += rank.gather_row_bytes == 0
-              ? "\n"
-              : fmt::format(", and gather {} B of logits a token\n", rank.gather_row_bytes);
+    text +=
+      rank.gather_row_bytes == 0
+        ? "\n"
+        : fmt::format(", and gather {} B a greedy token, {} B where all logits are asked for\n",
+                      rank.gather_row_bytes,
+                      rank.gather_whole_row_bytes);
   }
   return text.empty() ? "nothing travels: one rank\n" : text;
 }

@@ -1,6 +1,7 @@
 #include "actors/conductor/schedule.hpp"
 
 #include "actors/rank/boundary_log.hpp"
+#include "actors/sampling.hpp"
 
 #include "compute/batch.hpp"
 #include "config/errc.hpp"
@@ -94,6 +95,19 @@ void schedule::introduce(step_entry& entry, sequence& which) {
                                      which.tokens.end());
 }
 
+namespace {
+
+/// How many of a row's best logits choose its token; 0: something looks at all of them.
+std::uint32_t candidates_for(const sequence_wish& wish) {
+  if (wish.with_digests || wish.rules)
+    return 0;
+  auto choice = to_sampling(wish.sampling);
+  choice.with_logprob = wish.with_logprobs;
+  return compute::candidates_for(choice);
+}
+
+} // namespace
+
 void schedule::add_entry(next_step& step, flight& record, sequence& which, std::size_t count) {
   step_entry entry;
   entry.slot = which.slot;
@@ -105,6 +119,7 @@ void schedule::add_entry(next_step& step, flight& record, sequence& which, std::
   const bool last = which.planned + count == which.tokens.size();
   if (last) {
     entry.flags |= step_entry::wants_output;
+    entry.candidates = candidates_for(which.wish);
     entry.sampling = which.wish.sampling;
     if (which.wish.with_digests)
       entry.flags |= step_entry::wants_digest;

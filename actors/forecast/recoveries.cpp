@@ -30,7 +30,7 @@ std::size_t hosts_in_use(const forecast_cluster& cluster) {
 double replay_seconds(const forecast_cluster& cluster, double positions) {
   step_load step;
   const auto rows = std::max<std::size_t>(1, cluster.plan.max_rows);
-  add_rows(step, 0, rows, false);
+  add_rows(step, 0, rows);
   double slowest = 0;
   for (std::size_t stage = 0; stage < cluster.plan.sizes.pipeline; ++stage) {
     double work = 0;

@@ -136,8 +136,11 @@ private:
   void send_steps() {
     while (auto next = schedule_.plan_step(epoch_id{1})) {
       flight made{std::move(next->plan), {}};
-      for (const auto& entry : made.plan.entries)
-        add_rows(made.load, entry.position, entry.count, entry.has(step_entry::wants_output));
+      for (const auto& entry : made.plan.entries) {
+        add_rows(made.load, entry.position, entry.count);
+        if (entry.has(step_entry::wants_output))
+          add_output(made.load, entry.candidates);
+      }
       const auto there = arrival(wire_free_s_, message_time(cluster_, 0, made.load));
       const auto step = made.plan.step;
       ++made_.steps;

@@ -1,6 +1,7 @@
 #include "actors/forecast/stage_cost.hpp"
 
 #include "compute/batch.hpp"
+#include "compute/candidates.hpp"
 #include "transport/frame.hpp"
 
 #include <algorithm>
@@ -66,11 +67,21 @@ double attention_seconds(const forecast_cluster& cluster,
                          const rank_plan& rank,
                          const step_load& load) {
   const auto dim = real(cluster.shape.head_dim);
-  const auto position_bytes = real(rank.shard.kv_page_bytes)
-                              / real(compute::kv_page_tokens * rank.record.units.size());
+  const auto position_bytes =
+    real(rank.shard.kv_page_bytes) / real(compute::kv_page_tokens * rank.record.units.size());
   const auto bytes = load.read_positions * position_bytes;
   const auto work = load.scored_pairs * 4 * dim * real(rank.shard.heads.size());
   return std::max(bytes * host.state_byte_s, work * host.attention_op_s);
+}
+
+/// One rank chooses from whole rows; for candidates each looks through its own part.
+double
+logits_looked_at(const forecast_cluster& cluster, const rank_plan& rank, const step_load& load) {
+  const auto one = cluster.plan.sizes.tensor == 1;
+  const auto whole = one ? load.outputs : load.whole_rows;
+  const auto parts = load.outputs - whole;
+  const auto rows = real(rank.where.tensor == 0 ? whole : 0);
+  return rows * real(cluster.shape.vocabulary) + real(parts * rank.shard.vocabulary.size());
 }
 
 wire_time
@@ -114,13 +125,18 @@ distance forecast_cluster::spread(std::size_t stage) const {
   return widest;
 }
 
-void add_rows(step_load& load, std::size_t position, std::size_t count, bool wants_output) {
+void add_rows(step_load& load, std::size_t position, std::size_t count) {
   load.rows += count;
-  load.outputs += wants_output ? 1 : 0;
   load.sequences += 1;
   load.read_positions += real(position + count);
   // Row i of them looks at position + i + 1 positions, its own included.
   load.scored_pairs += real(count) * real(position) + real(count) * real(count + 1) / 2;
+}
+
+void add_output(step_load& load, std::size_t candidates) {
+  load.outputs += 1;
+  load.whole_rows += candidates == 0 ? 1 : 0;
+  load.candidates += candidates;
 }
 
 core_work rank_work(const forecast_cluster& cluster, const rank_plan& rank, const step_load& load) {
@@ -138,8 +154,8 @@ core_work rank_work(const forecast_cluster& cluster, const rank_plan& rank, cons
   const auto gain = std::max(1.0, one / products(host.products.all));
   const auto state = units * attention_seconds(cluster, host, rank, load);
   auto alone = host.begin_s + units * host.unit_s;
-  if (rank.record.owns_output && rank.where.tensor == 0)
-    alone += real(load.outputs * cluster.shape.vocabulary) * host.logit_s;
+  if (rank.record.owns_output)
+    alone += logits_looked_at(cluster, rank, load) * host.logit_s;
   core_work made;
   made.one_s = alone + one + state;
   // What one thread does alone takes its time on all cores as well.
@@ -169,11 +185,16 @@ sum_cost group_cost(const forecast_cluster& cluster, std::size_t stage, const st
   auto all = sum_of(row * real(load.rows), members, link);
   all.s *= sums;
   all.bytes_sent *= sums;
-  if (first.owns_output && load.outputs > 0) {
-    const auto part = real(cluster.shape.vocabulary * load.outputs) * sizeof(float) / real(members);
+  if (!first.owns_output)
+    return all;
+  const auto gather = [&](double part) {
     all.s += link.seconds(real(members - 1) * part);
     all.bytes_sent += real(members - 1) * part;
-  }
+  };
+  if (load.candidates > 0)
+    gather(real(load.candidates * compute::candidate_bytes));
+  if (load.whole_rows > 0)
+    gather(real(cluster.shape.vocabulary * load.whole_rows) * sizeof(float) / real(members));
   return all;
 }
 

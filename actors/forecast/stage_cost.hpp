@@ -62,14 +62,19 @@ struct forecast_cluster {
 /// What a step brings to every stage.
 struct step_load {
   std::size_t rows = 0;
-  std::size_t outputs = 0; ///< Rows whose token is chosen.
+  std::size_t outputs = 0;    ///< Rows whose token is chosen ...
+  std::size_t whole_rows = 0; ///< ... those of them that a tensor group gathers ...
+  std::size_t candidates = 0; ///< ... and what each rank brings to the others instead of a row.
   std::size_t sequences = 0;
   double read_positions = 0; ///< Positions whose keys and values are read, once a sequence.
   double scored_pairs = 0;   ///< (row, position) pairs that attention scores.
 };
 
 /// Rows of one sequence: `count` new ones from `position` on.
-void add_rows(step_load& load, std::size_t position, std::size_t count, bool wants_output);
+void add_rows(step_load& load, std::size_t position, std::size_t count);
+
+/// The token of a row is chosen, from so many candidates; 0: from whole logits.
+void add_output(step_load& load, std::size_t candidates);
 
 /// Arithmetic of one rank for a step.
 core_work rank_work(const forecast_cluster& cluster, const rank_plan& rank, const step_load& load);
@@ -83,7 +88,7 @@ struct sum_cost {
 
 sum_cost sum_of(double bytes, std::size_t members, const link_speed& link);
 
-/// All sums of a stage in a step, and the gathering of its logits.
+/// All sums of a stage in a step, and what it gathers of its logits.
 sum_cost group_cost(const forecast_cluster& cluster, std::size_t stage, const step_load& load);
 
 /// A message under way: the wire is taken for transfer_s, and latency_s later it is there.

@@ -11,7 +11,7 @@
 namespace troupe::actors {
 
 /// Whoever changes a message of the data or the control road bumps this.
-inline constexpr std::uint16_t protocol_version = 3;
+inline constexpr std::uint16_t protocol_version = 4;
 
 using byte_string = std::vector<std::uint8_t>;
 

@@ -75,6 +75,7 @@ struct step_entry {
   std::uint32_t position = 0;
   std::uint32_t count = 0;
   std::uint8_t flags = 0;
+  std::uint32_t candidates = 0; ///< As compute::sequence_rows: so many suffice; 0: whole logits.
   sampling_choice sampling;
   std::vector<page_id> pages;      ///< The whole list when the slot is new, else empty.
   std::string label;               ///< Beside `pages`: what the client calls the request.
@@ -92,6 +93,7 @@ typename Inspector::result_type inspect(Inspector& f, step_entry& x) {
            x.position,
            x.count,
            x.flags,
+           x.candidates,
            x.sampling,
            x.pages,
            x.label,

@@ -3,6 +3,7 @@
 #include "actors/rank/boundary_log.hpp"
 
 #include "actors/plan/stage_split.hpp"
+#include "compute/candidates.hpp"
 
 #include <fmt/core.h>
 
@@ -124,7 +125,10 @@ result<rank_plan> plan_rank(const cluster_plan& plan,
   if (plan.sizes.tensor > 1) {
     const auto sums = 2 * rank.record.units.size() + (rank.record.owns_input ? 1 : 0);
     rank.reduce_row_bytes = sums * shape.hidden * sizeof(float);
-    rank.gather_row_bytes = rank.record.owns_output ? shape.vocabulary * sizeof(float) : 0;
+    if (rank.record.owns_output) {
+      rank.gather_row_bytes = plan.sizes.tensor * compute::candidate_bytes;
+      rank.gather_whole_row_bytes = shape.vocabulary * sizeof(float);
+    }
   }
   return rank;
 }

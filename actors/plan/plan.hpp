@@ -27,7 +27,8 @@ struct rank_plan {
   std::size_t scratch_bytes = 0;    ///< Activations of a step, an upper bound.
   std::size_t reduce_row_bytes = 0; ///< What a row sums over the tensor group: 2 a layer, and the
                                     ///< embedding. 0 where the group is the rank alone.
-  std::size_t gather_row_bytes = 0; ///< Logits of a row that wants output, gathered from the group.
+  std::size_t gather_row_bytes = 0; ///< What the group gathers for a greedy token: candidates.
+  std::size_t gather_whole_row_bytes = 0; ///< The same where all logits of the row are looked at.
 
   std::size_t total_bytes() const { return weight_bytes + state_bytes + scratch_bytes; }
 };

@@ -121,6 +121,14 @@ result<compute::batch> rank_state::make_batch(const step_plan& plan) {
     part.position = entry.position;
     part.count = entry.count;
     part.wants_output = entry.has(step_entry::wants_output);
+    part.candidates = entry.candidates;
+    if (entry.candidates > 0 && (entry.has(step_entry::wants_digest) || (*slot)->rules))
+      return error{
+        errc::contract_violation,
+        fmt::format("step {} asks for {} candidates of slot {}, which needs whole logits",
+                    number(plan.step),
+                    entry.candidates,
+                    number(entry.slot))};
     row += entry.count;
     rows.sequences.push_back(std::move(part));
   }
@@ -392,7 +400,10 @@ void rank_state::end_replay() {
 
 // -- choices --------------------------------------------------------------------------------------
 
-token_choice rank_state::choose(const step_entry& entry, std::span<float> logits, bool finite) {
+token_choice rank_state::choose(const step_entry& entry,
+                                std::span<float> logits,
+                                const compute::token_candidates& candidates,
+                                bool finite) {
   token_choice made;
   made.slot = entry.slot;
   if (entry.has(step_entry::wants_digest))
@@ -403,6 +414,8 @@ token_choice rank_state::choose(const step_entry& entry, std::span<float> logits
     auto wish = to_sampling(entry.sampling);
     wish.with_logprob = entry.has(step_entry::wants_logprob);
     const auto position = entry.position + entry.count;
+    if (!candidates.empty())
+      return compute::sample(candidates, wish, position);
     const auto& rules = slots_.at(entry.slot).rules;
     if (!rules)
       return compute::sample(logits, wish, entry.history, position);
@@ -432,13 +445,15 @@ void rank_state::send_choices(compute::final_output& output) {
   message.epoch = epoch_;
   message.step = step_.step;
   const auto vocabulary = setup.model->shape().vocabulary;
-  auto logits = output.logits.as<float>();
+  auto left = output.logits.as<float>();
   std::size_t row = 0;
   for (const auto& entry : step_.entries) {
     if (!entry.has(step_entry::wants_output))
       continue;
-    message.choices.push_back(
-      choose(entry, logits.subspan(row * vocabulary, vocabulary), output.finite[row]));
+    const auto& candidates = output.candidates[row];
+    const auto logits = left.first(candidates.empty() ? vocabulary : 0);
+    left = left.subspan(logits.size());
+    message.choices.push_back(choose(entry, logits, candidates, output.finite[row]));
     ++row;
   }
   note_frame(message_kind::step_output, transport::conductor_key, message.choices.size());

@@ -136,7 +136,10 @@ private:
 
   bool publishes() const { return partition_->record().owns_output && assignment_.tensor == 0; }
 
-  token_choice choose(const step_entry& entry, std::span<float> logits, bool finite);
+  token_choice choose(const step_entry& entry,
+                      std::span<float> logits,
+                      const compute::token_candidates& candidates,
+                      bool finite);
   void begin(const compute::partition_input& input);
   result<compute::buffer> from_wire(const partition_input& message, const compute::buffer& tensor);
   result<compute::buffer> to_wire(const compute::buffer& hidden) const;

@@ -6,6 +6,8 @@
 #include "compute/layers/norm.hpp"
 #include "compute/layers/vocab_parallel.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -43,6 +45,7 @@ public:
 private:
   result<partition_output> finish_final(tensor hidden, forward_context& context);
   void normalise_output_rows(tensor hidden, const batch& rows, tensor out);
+  std::vector<bool> find_finite(const final_output& out, tensor normed, tensor logits);
   std::vector<bool> find_finite(tensor x);
 
   const decoder_spec& spec_;
@@ -144,25 +147,49 @@ void decoder_body::normalise_output_rows(tensor hidden, const batch& rows, tenso
   flush();
 }
 
+/// How many candidates each row that wants output asks for; 0: whole logits. A group of one has
+/// them anyway.
+std::vector<std::uint32_t> wanted_candidates(const batch& rows, std::size_t members) {
+  std::vector<std::uint32_t> wanted;
+  for (const auto& sequence : rows.sequences)
+    if (sequence.wants_output)
+      wanted.push_back(members > 1 ? sequence.candidates : 0);
+  return wanted;
+}
+
+std::vector<bool> decoder_body::find_finite(const final_output& out, tensor normed, tensor logits) {
+  auto finite = find_finite(normed);
+  const auto whole = logits.rows > 0 ? find_finite(logits) : std::vector<bool>{};
+  auto next = whole.begin();
+  const auto is_finite = [](float logit) { return std::isfinite(logit); };
+  for (std::size_t row = 0; row < finite.size(); ++row) {
+    const auto& best = out.candidates[row].logits;
+    const bool all = best.empty() ? *next++ : std::all_of(best.begin(), best.end(), is_finite);
+    finite[row] = finite[row] && all;
+  }
+  return finite;
+}
+
 result<partition_output> decoder_body::finish_final(tensor hidden, forward_context& context) {
-  const auto count = context.rows.output_rows();
+  const auto wanted = wanted_candidates(context.rows, context.group.size());
+  const auto whole = static_cast<std::size_t>(std::count(wanted.begin(), wanted.end(), 0u));
   final_output out;
-  if (count == 0)
+  if (wanted.empty())
     return partition_output(std::move(out));
   const auto vocabulary = spec_.shape.vocabulary;
-  auto memory = where_.allocate(count * vocabulary * sizeof(float));
-  if (!memory)
-    return memory.error();
-  out.logits = *std::move(memory);
-  const auto normed = scratch_.normed(count);
+  if (whole > 0) {
+    auto memory = where_.allocate(whole * vocabulary * sizeof(float));
+    if (!memory)
+      return memory.error();
+    out.logits = *std::move(memory);
+  }
+  out.candidates.resize(wanted.size());
+  const auto normed = scratch_.normed(wanted.size());
   normalise_output_rows(hidden, context.rows, normed);
-  const tensor logits(out.logits.as<float>().data(), count, vocabulary);
-  if (auto done = ends.head->forward(normed, logits, context.group); !done)
+  const tensor logits(out.logits.as<float>().data(), whole, vocabulary);
+  if (auto done = ends.head->forward(normed, wanted, logits, out.candidates, context.group); !done)
     return done.error();
-  out.finite = find_finite(normed);
-  const auto finite_logits = find_finite(logits);
-  for (std::size_t row = 0; row < count; ++row)
-    out.finite[row] = out.finite[row] && finite_logits[row];
+  out.finite = find_finite(out, normed, logits);
   return partition_output(std::move(out));
 }
 

@@ -32,6 +32,41 @@ bool same_bits(const compute::buffer& left, const compute::buffer& right) {
          && (left.size() == 0 || std::memcmp(left.data(), right.data(), left.size()) == 0);
 }
 
+/// Of the last stage, its whole logits; of others their hidden rows.
+const compute::buffer& values_of(const compute::partition_output& output) {
+  const auto* final = std::get_if<compute::final_output>(&output);
+  return final ? final->logits : std::get<compute::boundary_output>(output).hidden;
+}
+
+bool all_finite(const compute::partition_output& output) {
+  const auto* final = std::get_if<compute::final_output>(&output);
+  const auto& finite = final ? final->finite : std::get<compute::boundary_output>(output).finite;
+  return std::find(finite.begin(), finite.end(), false) == finite.end();
+}
+
+bool same_candidates(const compute::final_output& left, const compute::final_output& right) {
+  return std::equal(left.candidates.begin(),
+                    left.candidates.end(),
+                    right.candidates.begin(),
+                    right.candidates.end(),
+                    [](const auto& one, const auto& other) {
+                      return one.ids == other.ids && one.logits == other.logits;
+                    });
+}
+
+/// The output of all ranks of a stage, which is one.
+compute::partition_output
+common_output(const std::vector<std::optional<result<compute::partition_output>>>& outputs) {
+  for (const auto& one : outputs) {
+    BOOST_REQUIRE_MESSAGE(*one, (*one ? "" : one->error().what));
+    BOOST_REQUIRE(all_finite(**one));
+    BOOST_REQUIRE(same_bits(values_of(**one), values_of(**outputs.front())));
+    if (const auto* final = std::get_if<compute::final_output>(&**one))
+      BOOST_REQUIRE(same_candidates(*final, std::get<compute::final_output>(**outputs.front())));
+  }
+  return **outputs.front();
+}
+
 } // namespace
 
 stage_grid::stage_grid(std::shared_ptr<const compute::model> source, const options& wanted)
@@ -65,9 +100,9 @@ stage_grid::rank_parts stage_grid::load_rank(const compute::partition_record& re
   return parts;
 }
 
-logits_rows stage_grid::step(const compute::batch& rows, const std::vector<token_id>& tokens) {
+compute::final_output stage_grid::run(const compute::batch& rows,
+                                      const std::vector<token_id>& tokens) {
   compute::partition_input input = compute::token_input{tokens};
-  logits_rows logits;
   for (auto& stage : stages_) {
     std::vector<std::optional<result<compute::partition_output>>> outputs(stage.ranks.size());
     {
@@ -78,26 +113,20 @@ logits_rows stage_grid::step(const compute::batch& rows, const std::vector<token
           outputs[i] = run_pass(*rank.loaded, input, rows, rank.state);
         });
     }
-    const auto hidden_or_logits = [&](std::size_t i) {
-      BOOST_REQUIRE_MESSAGE(*outputs[i], (*outputs[i] ? "" : outputs[i]->error().what));
-      const auto& output = **outputs[i];
-      const auto* final = std::get_if<compute::final_output>(&output);
-      const auto& finite =
-        final ? final->finite : std::get<compute::boundary_output>(output).finite;
-      BOOST_REQUIRE(std::find(finite.begin(), finite.end(), false) == finite.end());
-      return final ? final->logits : std::get<compute::boundary_output>(output).hidden;
-    };
-    const auto first = hidden_or_logits(0);
-    for (std::size_t i = 1; i < outputs.size(); ++i)
-      BOOST_REQUIRE(same_bits(hidden_or_logits(i), first));
-    if (stage.ranks[0].loaded->record().owns_output) {
-      const auto values = first.as<float>();
-      for (std::size_t row = 0; row < rows.output_rows(); ++row) {
-        const auto part = values.subspan(row * vocabulary(), vocabulary());
-        logits.emplace_back(part.begin(), part.end());
-      }
-    }
-    input = compute::hidden_input{first};
+    auto common = common_output(outputs);
+    if (auto* final = std::get_if<compute::final_output>(&common))
+      return std::move(*final);
+    input = compute::hidden_input{std::get<compute::boundary_output>(common).hidden};
+  }
+  return {};
+}
+
+logits_rows stage_grid::step(const compute::batch& rows, const std::vector<token_id>& tokens) {
+  const auto values = run(rows, tokens).logits.as<float>();
+  logits_rows logits;
+  for (std::size_t row = 0; row < rows.output_rows(); ++row) {
+    const auto part = values.subspan(row * vocabulary(), vocabulary());
+    logits.emplace_back(part.begin(), part.end());
   }
   return logits;
 }

@@ -32,8 +32,11 @@ public:
 
   stage_grid(const std::shared_ptr<const compute::model>& source) : stage_grid(source, options{}) {}
 
-  /// Runs one step through all stages; gives the logits of the rows that want output. Requires that
-  /// every rank of a stage has the same hidden values, bit for bit (rules 24 and 32).
+  /// Runs one step through all stages. Requires that every rank of a stage has the same hidden
+  /// values and the same output, bit for bit (rules 24 and 32), and that all of it is finite.
+  compute::final_output run(const compute::batch& rows, const std::vector<token_id>& tokens);
+
+  /// The whole logits of the rows that want output, of which none asks for candidates.
   logits_rows step(const compute::batch& rows, const std::vector<token_id>& tokens);
 
   std::size_t vocabulary() const { return source_->shape().vocabulary; }

@@ -18,6 +18,7 @@ namespace troupe::tests {
 struct collective_counts {
   std::size_t all_reduce = 0;
   std::size_t all_gather = 0;
+  std::size_t gathered_bytes = 0; ///< Of all members' parts.
 };
 
 class thread_group {
@@ -60,6 +61,7 @@ private:
                             std::span<const std::size_t> counts,
                             std::span<float> all) override {
       group_.counts_.all_gather += rank_ == 0 ? 1 : 0;
+      group_.counts_.gathered_bytes += rank_ == 0 ? all.size_bytes() : 0;
       check(mine.size() == counts[rank_], "a member brings what it announced");
       return group_.meet(rank_, {mine.begin(), mine.end()}, [&](const parts& given) {
         std::size_t next = 0;

@@ -276,7 +276,9 @@ BOOST_AUTO_TEST_CASE(traffic_is_counted_by_row) {
   BOOST_TEST(plan->ranks[0].reduce_row_bytes == (2 * layers + 1) * 64 * 4); // and the embedding
   BOOST_TEST(plan->ranks[2].reduce_row_bytes == 2 * (4 - layers) * 64 * 4);
   BOOST_TEST(plan->ranks[0].gather_row_bytes == 0u);
-  BOOST_TEST(plan->ranks[2].gather_row_bytes == 200 * 4u);
+  BOOST_TEST(plan->ranks[0].gather_whole_row_bytes == 0u);
+  BOOST_TEST(plan->ranks[2].gather_row_bytes == 2 * (4 + 4u)); // a logit and an id of each rank
+  BOOST_TEST(plan->ranks[2].gather_whole_row_bytes == 200 * 4u);
 }
 
 BOOST_AUTO_TEST_CASE(B29_ranks_whose_files_lie_elsewhere_are_planned_the_same) {

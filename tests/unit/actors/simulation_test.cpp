@@ -44,7 +44,8 @@ double pass_seconds(const forecast_cluster& cluster, const step_load& load) {
 
 step_load one_row(std::size_t position) {
   step_load load;
-  add_rows(load, position, 1, true);
+  add_rows(load, position, 1);
+  add_output(load, 1); // greedy, as the simulated requests are
   return load;
 }
 

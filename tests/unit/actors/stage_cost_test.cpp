@@ -5,6 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <optional>
+
 using namespace troupe;
 using namespace troupe::actors;
 using namespace troupe::tests;
@@ -17,9 +19,12 @@ namespace {
 constexpr double unit_elements = 64.0 * (2 * 64 + 2 * 32 + 3 * 128);
 constexpr double head_elements = 64.0 * 256;
 
-step_load rows_at(std::size_t position, std::size_t count, bool wants_output) {
+/// With the number of candidates of the last row's token, if there is one; 0: whole logits.
+step_load rows_at(std::size_t position, std::size_t count, std::optional<std::size_t> output = {}) {
   step_load load;
-  add_rows(load, position, count, wants_output);
+  add_rows(load, position, count);
+  if (output)
+    add_output(load, *output);
   return load;
 }
 
@@ -70,12 +75,12 @@ BOOST_AUTO_TEST_CASE(threads_share_cores_and_bandwidth) {
 }
 
 BOOST_AUTO_TEST_CASE(rows_are_counted_with_the_positions_that_they_look_at) {
-  auto load = rows_at(10, 3, true); // 11, 12 and 13 positions, the last one its own
+  auto load = rows_at(10, 3, 1); // 11, 12 and 13 positions, the last one its own
   BOOST_TEST(load.rows == 3u);
   BOOST_TEST(load.outputs == 1u);
   BOOST_TEST(load.read_positions == 13);
   BOOST_TEST(load.scored_pairs == 11 + 12 + 13);
-  add_rows(load, 0, 1, false);
+  add_rows(load, 0, 1);
   BOOST_TEST(load.rows == 4u);
   BOOST_TEST(load.outputs == 1u);
   BOOST_TEST(load.sequences == 2u);
@@ -90,11 +95,11 @@ BOOST_AUTO_TEST_CASE(a_rank_works_as_long_as_a_sum_by_hand_says) {
   // Keys and values of one position on 8 layers: less than what the scores take to compute.
   const auto state = 8 * std::max(2 * 4 * 16 * 2 / 1e9, 4 * 16 * 4 / 10e9);
   const auto choice = 256 * 1e-9;
-  const auto work = rank_work(cluster, rank, rows_at(0, 1, true));
+  const auto work = rank_work(cluster, rank, rows_at(0, 1, 1));
   BOOST_TEST(work.one_s == read + state + choice, tolerance(1e-9));
   BOOST_TEST(work.gain == 1.0);
   // 100 rows of a prompt: two operations an element and row, and no head.
-  const auto many = rank_work(cluster, rank, rows_at(0, 100, false));
+  const auto many = rank_work(cluster, rank, rows_at(0, 100));
   const auto products = 8 * unit_elements * 100 * 2 / 10e9;
   const auto pairs = 8 * (100 * 101 / 2) * 4.0 * 16 * 4 / 10e9;
   BOOST_TEST(many.one_s == products + pairs, tolerance(1e-9));
@@ -103,7 +108,7 @@ BOOST_AUTO_TEST_CASE(a_rank_works_as_long_as_a_sum_by_hand_says) {
 BOOST_AUTO_TEST_CASE(weights_beyond_the_cache_of_the_measurement_are_slower) {
   auto cluster = forecast_of(small_scenario{}).cluster;
   const auto& rank = cluster.plan.ranks.front();
-  const auto step = rows_at(0, 1, false);
+  const auto step = rows_at(0, 1);
   const auto before = rank_work(cluster, rank, step).one_s;
   auto& host = cluster.hosts.front();
   host.measured_bytes = 1000; // far less than what the rank holds
@@ -126,21 +131,45 @@ BOOST_AUTO_TEST_CASE(a_sum_takes_the_faster_of_two_ways) {
   BOOST_TEST(many.bytes_sent == 1.5e6);
 }
 
-BOOST_AUTO_TEST_CASE(groups_sum_twice_a_layer_and_gather_logits) {
+BOOST_AUTO_TEST_CASE(groups_sum_twice_a_layer_and_gather_candidates_or_whole_rows) {
   small_scenario small;
   small.hosts = 4;
   small.pipeline = small.tensor = 2;
   small.rack_us = 10;
   small.rack_gb_per_s = 1;
   const auto cluster = forecast_of(small).cluster;
-  const auto step = rows_at(0, 3, true);
+  const auto step = rows_at(0, 3, 0);
   const auto each = sum_of(3 * 64 * 4, 2, {10e-6, 1e9});
   BOOST_TEST(group_cost(cluster, 0, step).s == 9 * each.s, tolerance(1e-9)); // and the embedding
   const auto last = group_cost(cluster, 1, step);
   BOOST_TEST(last.s == 8 * each.s + 10e-6 + 128 * 4 / 1e9, tolerance(1e-9));
   BOOST_TEST(last.bytes_sent == 8 * each.bytes_sent + 128 * 4, tolerance(1e-9));
+  const auto greedy = group_cost(cluster, 1, rows_at(0, 3, 1));
+  BOOST_TEST(greedy.s == 8 * each.s + 10e-6 + 8 / 1e9, tolerance(1e-9));
+  BOOST_TEST(greedy.bytes_sent == 8 * each.bytes_sent + 8, tolerance(1e-9));
+  auto both = step; // a gather of each kind
+  add_output(both, 40);
+  BOOST_TEST(group_cost(cluster, 1, both).s == last.s + 10e-6 + 40 * 8 / 1e9, tolerance(1e-9));
   // The plan counts the same: what a row sums, and what it gathers.
   BOOST_TEST(each.bytes_sent * 9 == 3 * cluster.plan.ranks.front().reduce_row_bytes);
+}
+
+BOOST_AUTO_TEST_CASE(one_rank_chooses_from_whole_rows_and_each_finds_its_candidates) {
+  small_scenario small;
+  small.hosts = small.tensor = 2;
+  const auto cluster = forecast_of(small).cluster;
+  const auto added = [&](std::size_t tensor, std::size_t candidates) {
+    auto dearer = cluster;
+    for (auto& host : dearer.hosts)
+      host.logit_s += 1e-6;
+    const auto step = rows_at(0, 1, candidates);
+    const auto& rank = cluster.plan.ranks[tensor];
+    return rank_work(dearer, rank, step).one_s - rank_work(cluster, rank, step).one_s;
+  };
+  BOOST_TEST(added(0, 0) == 256e-6, tolerance(1e-6));
+  BOOST_TEST(added(1, 0) == 0);
+  BOOST_TEST(added(0, 1) == 128e-6, tolerance(1e-6));
+  BOOST_TEST(added(1, 1) == 128e-6, tolerance(1e-6));
 }
 
 BOOST_AUTO_TEST_CASE(a_boundary_is_the_rows_and_a_header) {
@@ -150,8 +179,8 @@ BOOST_AUTO_TEST_CASE(a_boundary_is_the_rows_and_a_header) {
   small.rack_gb_per_s = 0.1;
   const auto cluster = forecast_of(small).cluster;
   const auto bytes = 5 * 64 * 4 + transport::wire_header_bytes;
-  BOOST_TEST(boundary_bytes(cluster, rows_at(0, 5, true)) == bytes);
-  BOOST_TEST(boundary_time(cluster, 0, rows_at(0, 5, true)).seconds() == 30e-6 + bytes / 0.1e9,
+  BOOST_TEST(boundary_bytes(cluster, rows_at(0, 5, 1)) == bytes);
+  BOOST_TEST(boundary_time(cluster, 0, rows_at(0, 5, 1)).seconds() == 30e-6 + bytes / 0.1e9,
              tolerance(1e-9));
 }
 
