@@ -161,9 +161,10 @@ BOOST_AUTO_TEST_CASE(counters_move_by_exactly_what_was_done) {
     const auto layers = ranks.at(rank).at("layers");
     const auto a_pass = 2 * (layers.at(1).get<double>() - layers.at(0).get<double>()) + 1;
     moved_by("troupe_rank_collectives_total" + labels, tokens * a_pass);
-    if (first_stage) // all of them over hidden rows
-      BOOST_TEST(moved("troupe_rank_collective_bytes_total" + labels)
-                 == rows * hidden * sizeof(float) * a_pass);
+    // All over hidden rows, but for the gather: a logit and an id of each rank.
+    const auto gathered = first_stage ? 0 : tokens * 2 * 8;
+    moved_by("troupe_rank_collective_bytes_total" + labels,
+             rows * hidden * sizeof(float) * (a_pass - (first_stage ? 0 : 1)) + gathered);
     BOOST_TEST(moved("troupe_rank_compute_seconds_total" + labels) > 0);
     BOOST_TEST(moved("troupe_rank_collective_seconds_total" + labels) > 0);
     BOOST_TEST(moved("troupe_rank_wait_seconds_total" + labels) > 0);
@@ -172,6 +173,42 @@ BOOST_AUTO_TEST_CASE(counters_move_by_exactly_what_was_done) {
   }
   moved_by("troupe_http_answers_total{path=\"/v1/completions\",code=\"200\"}", requests);
   moved_by("troupe_state_pages_used", 0);
+}
+
+BOOST_AUTO_TEST_CASE(whole_logits_are_gathered_where_they_are_looked_at_with_the_same_tokens) {
+  constexpr double rows = 6 + 12 - 1, tokens = 12;
+  // What a request moves in the last stage's group beside the sums, and its text.
+  const auto gathered = [&](const json& change) {
+    auto body = wish(6, 12);
+    body.update(change);
+    const auto labels = rank_labels(2);
+    const auto name = "troupe_rank_collective_bytes_total" + labels;
+    const auto before = scrape_settled().at(name);
+    const auto answer = post(body);
+    const auto layers = overview().at("ranks").at(2).at("layers");
+    const auto sums = 2 * (layers.at(1).get<double>() - layers.at(0).get<double>());
+    return std::pair{scrape_settled().at(name) - before - sums * rows * hidden * sizeof(float),
+                     answer.at("choices").at(0).at("text")};
+  };
+  constexpr double pair = 2 * 8, whole = 2048 * sizeof(float);
+  for (const json& chosen :
+       {json{{"temperature", 0}},
+        json{{"temperature", 1.2}, {"top_k", 40}, {"top_p", 0.9}, {"seed", 3}}}) {
+    const auto few = gathered(chosen);
+    BOOST_TEST(few.first == tokens * pair * chosen.value("top_k", 1));
+    auto odds = chosen;
+    odds["logprobs"] = 1;
+    const auto all = gathered(odds);
+    BOOST_TEST(all.first == tokens * whole);
+    BOOST_TEST(few.second == all.second);
+    for (const json& change :
+         {json{{"logit_bias", {{"5", -100}}}}, json{{"presence_penalty", 0.5}}}) {
+      auto changed = chosen;
+      changed.update(change);
+      BOOST_TEST(gathered(changed).first == tokens * whole);
+    }
+  }
+  BOOST_TEST(gathered({{"temperature", 1}}).first == tokens * whole); // all may be drawn
 }
 
 BOOST_AUTO_TEST_CASE(clients_that_leave_and_strangers_are_counted_without_new_names) {

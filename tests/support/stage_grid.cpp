@@ -122,7 +122,8 @@ compute::final_output stage_grid::run(const compute::batch& rows,
 }
 
 logits_rows stage_grid::step(const compute::batch& rows, const std::vector<token_id>& tokens) {
-  const auto values = run(rows, tokens).logits.as<float>();
+  const auto output = run(rows, tokens);
+  const auto values = output.logits.as<float>();
   logits_rows logits;
   for (std::size_t row = 0; row < rows.output_rows(); ++row) {
     const auto part = values.subspan(row * vocabulary(), vocabulary());

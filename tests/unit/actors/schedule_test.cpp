@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <functional>
 
 using namespace troupe;
 using namespace troupe::actors;
@@ -379,6 +380,37 @@ BOOST_AUTO_TEST_CASE(sampling_wishes_travel_with_the_row_that_needs_them) {
   BOOST_TEST(last.history.size() == 20u);
   driver.commit(9);
   BOOST_TEST(driver.plan()->plan.entries.front().history.back() == 9u);
+}
+
+BOOST_AUTO_TEST_CASE(a_row_says_how_many_candidates_choose_its_token) {
+  const auto candidates_of = [](const std::function<void(sequence_wish&)>& ask) {
+    schedule_driver driver(roomy);
+    auto what = wish(1, 20, 3);
+    ask(what);
+    submit(driver, std::move(what));
+    BOOST_TEST(driver.plan()->plan.entries.front().candidates == 0u); // a chunk: no token
+    driver.commit(9);
+    const auto last = driver.plan()->plan.entries.front();
+    BOOST_TEST(last.has(step_entry::wants_output));
+    return last.candidates;
+  };
+  const auto draws = [](sequence_wish& what) {
+    what.sampling.temperature = 0.8f;
+    what.sampling.top_k = 40;
+  };
+  BOOST_TEST(candidates_of([](auto&) {}) == 1u); // greedy
+  BOOST_TEST(candidates_of(draws) == 40u);
+  // What looks at whole logits:
+  BOOST_TEST(candidates_of([&](auto& what) { draws(what), what.sampling.top_k = 0; }) == 0u);
+  BOOST_TEST(candidates_of([&](auto& what) { draws(what), what.sampling.top_k = 65; }) == 0u);
+  BOOST_TEST(candidates_of([](auto& what) { what.with_digests = true; }) == 0u);
+  BOOST_TEST(candidates_of([](auto& what) { what.with_logprobs = true; }) == 0u);
+  BOOST_TEST(candidates_of([](auto& what) { what.sampling.presence_penalty = 1.0f; }) == 0u);
+  BOOST_TEST(candidates_of([](auto& what) {
+               what.rules = answer_rules{};
+               what.rules->bias = {{5, -100.0f}};
+             })
+             == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(rules_come_with_the_first_rows_of_a_slot_and_again_in_a_new_epoch) {

@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(rule_11_the_state_is_the_local_slice_with_its_global_start)
   BOOST_TEST(middle.state.cache->shape().layers == 3u);
 }
 
-BOOST_AUTO_TEST_CASE(rows_that_do_not_follow_each_other_or_leave_the_context_are_refused) {
+BOOST_AUTO_TEST_CASE(rows_that_break_a_rule_of_batches_are_refused) {
   auto rows = three_rows();
   rows.sequences[0].first_row = 1;
   BOOST_TEST(says(refusal(first.begin(token_input{tokens}, rows)), "starts at row 1"));
@@ -87,6 +87,10 @@ BOOST_AUTO_TEST_CASE(rows_that_do_not_follow_each_other_or_leave_the_context_are
   rows = three_rows();
   rows.sequences[0].pages = {page_id{4}};
   BOOST_TEST(says(refusal(first.begin(token_input{tokens}, rows)), "page 4 was given"));
+  rows = three_rows();
+  rows.sequences[0].candidates = 65;
+  BOOST_TEST(says(refusal(first.begin(token_input{tokens}, rows)),
+                  "asks for 65 candidates; 64 are the most"));
 }
 
 BOOST_AUTO_TEST_CASE(rule_26_and_30_each_call_has_one_place_and_a_wrong_one_changes_nothing) {
