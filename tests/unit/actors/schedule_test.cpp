@@ -132,6 +132,34 @@ BOOST_AUTO_TEST_CASE(one_prompt_fills_the_pipeline_with_its_chunks) {
   BOOST_TEST(driver.plan().has_value());
 }
 
+BOOST_AUTO_TEST_CASE(several_prompts_are_dealt_to_the_steps_in_flight) {
+  struct dealing {
+    std::size_t in_flight;
+    std::size_t prompt; // Tokens of each of four.
+    std::vector<std::size_t> rows;
+  };
+
+  for (const auto& [in_flight, prompt, rows] :
+       {dealing{1, 16, {64}},                             // nobody idles: all at once
+        dealing{2, 16, {16, 16, 16, 16}},                 // a chunk each
+        dealing{2, 64, {32, 32, 32, 32, 32, 32, 32, 32}}, // an eighth each
+        dealing{2, 256, {64, 64, 64, 64, 64, 64}}}) {     // what waits fills whole steps
+    auto limits = roomy;
+    limits.micro_batches = in_flight;
+    schedule_driver driver(limits);
+    for (std::uint64_t id = 1; id <= 4; ++id)
+      submit(driver, wish(id, prompt, 2));
+    for (const auto expected : rows) {
+      const auto step = driver.plan();
+      BOOST_REQUIRE(step);
+      BOOST_TEST(step->tokens.size() == expected,
+                 in_flight << " in flight, prompts of " << prompt << ": " << step->tokens.size());
+      if (driver.steps_in_flight() == in_flight)
+        driver.commit(7);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(fairness_more_sequences_than_rows_take_turns) {
   auto limits = roomy;
   limits.max_rows = 3;
