@@ -167,12 +167,13 @@ void schedule::add_decode_rows(next_step& step, flight& record) {
 }
 
 /// Rows of prompts in a step at most. One step after the other takes all that has room; where
-/// several are in flight, a step that took all would leave the other stages idle.
+/// several are in flight, a step that took all would leave the other stages idle. The less is left,
+/// the smaller are the steps, down to a chunk.
 std::size_t schedule::prompt_share() const {
   constexpr std::size_t turns = 4; // of each step in flight: a ninth of two stages' time is idle
   if (limits_.micro_batches == 1)
     return limits_.max_rows;
-  std::size_t rows = 0; // under way as well: the share stays the same from the first to the last
+  std::size_t rows = 0; // under way as well
   for (const auto& [slot, which] : live_)
     if (const auto left = which.tokens.size() - which.committed; left > 1 && !which.cancelled)
       rows += left;
