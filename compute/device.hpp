@@ -131,7 +131,7 @@ public:
 
   /// Packs a weight for matmul. Several sources of the same columns become one weight with the rows
   /// of all of them, one after the other: one product for what has the same input. The sources are
-  /// not needed afterwards. Errors name the source; its watcher has not seen all rows then.
+  /// not needed afterwards. Errors name the source; watchers need not have seen all rows then.
   virtual result<std::unique_ptr<matrix>> pack(std::span<const weight_source> sources,
                                                dtype hold) = 0;
 

@@ -5,6 +5,7 @@
 #include "compute/cpu/blocks.hpp"
 #include "compute/cpu/half.hpp"
 #include "compute/cpu/pack_panel.hpp"
+#include "compute/cpu/source_slices.hpp"
 
 #include <fmt/core.h>
 
@@ -23,12 +24,7 @@ constexpr auto nothing = std::numeric_limits<std::uint64_t>::max();
 struct pack_job {
   std::span<const weight_source> sources;
   const panel_matrix* made;
-  std::size_t slice_panels;
-  std::atomic<std::size_t> next_slice = 0;
-  std::atomic<std::size_t> passing = 0;           ///< The slice that the watchers see next.
   std::atomic<std::uint64_t> too_large = nothing; ///< First element that does not fit, row-major.
-
-  std::size_t slices() const { return (made->panels() + slice_panels - 1) / slice_panels; }
 };
 
 /// A row of the weight in the source that has it.
@@ -107,40 +103,13 @@ void report(pack_job& job, std::size_t panel, const panel_rows& rows) {
   }
 }
 
-/// f(watcher, its rows) for each source that is watched and has some of these rows of the weight.
-template <class F>
-void for_watched(const pack_job& job, range rows, F f) {
-  std::size_t first = 0;
-  for (const auto& source : job.sources) {
-    const auto begin = std::clamp(rows.begin, first, first + source.rows);
-    const auto end = std::clamp(rows.end, first, first + source.rows);
-    if (source.watcher != nullptr && begin < end)
-      f(*source.watcher, range{begin - first, end - first});
-    first += source.rows;
-  }
-}
-
-/// Shows a slice to its watchers when those before it have been shown.
-void pass_in_turn(pack_job& job, std::size_t slice, range rows) {
-  for (auto now = job.passing.load(); now != slice; now = job.passing.load())
-    job.passing.wait(now);
-  for_watched(job, rows, [](row_watcher& watcher, range seen) { watcher.pass(seen); });
-  job.passing.store(slice + 1);
-  job.passing.notify_all();
-}
-
-void pack_slice(pack_job& job, std::size_t slice) {
-  const auto first = slice * job.slice_panels;
-  const auto last = std::min(first + job.slice_panels, job.made->panels());
-  const range rows{first * panel_width, std::min(last * panel_width, job.made->rows())};
-  for_watched(job, rows, [](row_watcher& watcher, range soon) { watcher.expect(soon); });
-  pass_in_turn(job, slice, rows);
-  for (auto panel = first; panel < last; ++panel) {
+void pack_slice(pack_job& job, const range& rows) {
+  const auto end = (rows.end + panel_width - 1) / panel_width;
+  for (auto panel = rows.begin / panel_width; panel < end; ++panel) {
     const auto from = rows_of(job, panel);
     if (!pack_panel(from, job.made->held(), job.made->panel(panel)))
       report(job, panel, from);
   }
-  for_watched(job, rows, [](row_watcher& watcher, range done) { watcher.release(done); });
 }
 
 /// Makes the memory of some panels this thread's: a page lies near the thread that touches it
@@ -152,16 +121,15 @@ void take_near(const panel_matrix& made, range panels) {
     *static_cast<volatile std::byte*>(at) = std::byte{0};
 }
 
-/// Panels of a slice: enough to be worth the turn, few enough to stay in a core's cache and to
-/// leave every thread some of the slices.
-std::size_t slice_panels(std::span<const weight_source> sources,
-                         const panel_matrix& made,
-                         std::size_t threads) {
+/// Rows of a slice, whole panels: few enough to stay in a core's cache and to take little memory
+/// with all that lies between them, and to leave every thread some of the slices.
+std::size_t
+slice_rows(std::span<const weight_source> sources, const panel_matrix& made, std::size_t threads) {
   constexpr std::size_t slice_bytes = std::size_t{1} << 20;
-  const auto panel_bytes = panel_width * made.columns() * size_of(sources.front().stored);
+  const auto panel_bytes = panel_width * sources.front().stride * size_of(sources.front().stored);
   const auto slices_wanted = threads == 1 ? 1 : threads * 4;
-  return std::max<std::size_t>(1,
-                               std::min(slice_bytes / panel_bytes, made.panels() / slices_wanted));
+  const auto panels = std::min(slice_bytes / panel_bytes, made.panels() / slices_wanted);
+  return std::max<std::size_t>(panels, 1) * panel_width;
 }
 
 error too_large(const pack_job& job, std::uint64_t element) {
@@ -194,17 +162,18 @@ pack_panels(execution& on, std::span<const weight_source> sources, dtype hold) {
   if (!memory)
     return memory.error();
   auto made = std::make_unique<panel_matrix>(rows, columns, hold, std::move(*memory));
-  pack_job job{.sources = sources,
-               .made = made.get(),
-               .slice_panels = slice_panels(sources, *made, on.team->size())};
+  pack_job job{.sources = sources, .made = made.get()};
+  const auto team = on.team->size();
+  source_slices slices(sources, rows, slice_rows(sources, *made, team), team);
   on.run(padded_rows * columns, [&](std::size_t thread, std::size_t threads) {
     if (threads > 1) {
       // The split of matmul: a panel lies near the thread that will read it, whoever packs it.
       take_near(*made, split_part(made->panels(), threads, thread));
       on.barrier(threads);
     }
-    for (auto slice = job.next_slice++; slice < job.slices(); slice = job.next_slice++) {
-      pack_slice(job, slice);
+    while (const auto slice = slices.take()) {
+      pack_slice(job, slice->rows);
+      slices.packed(*slice);
       on.beat(thread);
     }
   });

@@ -5,6 +5,8 @@
 #include "compute/cpu/half.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "compute/cpu/simd_targets.hpp"

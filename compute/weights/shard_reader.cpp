@@ -22,6 +22,8 @@ range shard_part::place(const range& rows) const {
 }
 
 void shard_part::expect(const range& rows) {
+  if (stride_bytes_ != row_bytes_)
+    return; // What lies between is not ours; touches bring in what is.
   const auto where = place(rows);
   file_->populate(where.begin, where.size());
 }
@@ -37,8 +39,7 @@ void shard_part::pass(const range& rows) {
 }
 
 void shard_part::release(const range& rows) {
-  // The pages at the edges of a slice are shared with its neighbours: the first one goes with it,
-  // and comes back should the slice before be slower.
+  // Whole pages: those that a slice shares with its neighbours go with the part.
   const auto where = place(rows);
   file_->release(where.begin, where.size());
 }
@@ -52,6 +53,7 @@ void shard_part::pass_all() {
     pass(rows);
     release(rows);
   }
+  release({0, source_.rows});
 }
 
 digest128 shard_part::digest() const {

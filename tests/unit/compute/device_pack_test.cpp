@@ -154,7 +154,8 @@ stored_weight hard_weight(dtype stored, std::size_t rows, std::size_t columns, u
   return weight;
 }
 
-/// Every bit pattern of 16 bits as it is stored, or such patterns with others below.
+/// Every pattern of 16 bits as it is stored; in f32 as upper halves, over lower halves that `below`
+/// makes.
 void fill_with_bits(stored_weight& weight, std::uint32_t below) {
   for (std::uint32_t i = 0; i < weight.rows * weight.columns; ++i) {
     const std::uint32_t bits = weight.stored == dtype::f32 ? i << 16 | (i * below & 0xffffu) : i;
