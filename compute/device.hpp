@@ -197,8 +197,8 @@ public:
 struct device_options {
   std::size_t threads = 1;
   std::vector<unsigned> cores; ///< Cores to pin the threads to, in order; empty = not pinned.
-  /// Where the thread that calls shows that it gets on, within an operation too: a product for many
-  /// rows may take seconds on a slow host. Outlives the device; null: nowhere.
+  /// Where the threads show that they get on, within an operation too: a product for many rows may
+  /// take seconds on a slow host. Outlives the device; null: nowhere.
   std::atomic<std::uint64_t>* pulse = nullptr;
 };
 

@@ -182,7 +182,8 @@ std::vector<setting> rows(node_settings& s) {
     {"weight",
      &s.weight,
      "Speed of this node relative to the others: with weights 2 and 1 the first takes two thirds "
-     "of the layers. 1, because hosts are mostly equal. Not beside parallel.layers.",
+     "of the layers. 1, because hosts are mostly equal; `troupe plan --calibrate` prints a figure "
+     "for the host that it runs on. Not beside parallel.layers.",
      {0, 1e6, true}},
     {"device", choice{&s.device, {"cpu"}}, "What computes."},
     {"pin",

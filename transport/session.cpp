@@ -90,26 +90,30 @@ session::greet(const frame_header& header, link_number link, std::span<const std
   return verdict::accept;
 }
 
-verdict session::judge(const frame_header& header, link_number link) const {
+verdict
+session::judge_by(const link_state* from, const frame_header& header, link_number link) const {
   if (!started_ || header.epoch != epoch_)
     return verdict::stale;
   if (header.destination != self_)
     return verdict::refuse;
+  return from != nullptr && from->theirs == link && link != 0 ? verdict::accept : verdict::refuse;
+}
+
+verdict session::judge(const frame_header& header, link_number link) const {
   const auto from = peers_.find(header.source);
-  if (from == peers_.end() || from->second.theirs != link || link == 0)
-    return verdict::refuse;
-  return verdict::accept;
+  return judge_by(from == peers_.end() ? nullptr : &from->second, header, link);
 }
 
 verdict session::admit(const frame_header& header, link_number link) {
-  if (const auto found = judge(header, link); found != verdict::accept)
-    return found;
-  auto& from = peers_.at(header.source);
-  if (header.sequence <= from.last_sequence)
+  const auto found = peers_.find(header.source);
+  auto* from = found == peers_.end() ? nullptr : &found->second;
+  if (const auto judged = judge_by(from, header, link); judged != verdict::accept)
+    return judged;
+  if (header.sequence <= from->last_sequence)
     return verdict::refuse;
-  if (header.sequence != from.last_sequence + 1)
+  if (header.sequence != from->last_sequence + 1)
     return verdict::broken;
-  from.last_sequence = header.sequence;
+  from->last_sequence = header.sequence;
   return verdict::accept;
 }
 

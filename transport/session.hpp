@@ -60,7 +60,8 @@ public:
   /// Judges any other frame without counting it.
   verdict judge(const frame_header& header, link_number link) const;
 
-  /// Judges a frame and, when it is accepted, expects the next sequence number from then on.
+  /// Judges a frame that has a sequence number and, when it is accepted, expects the next one from
+  /// then on.
   verdict admit(const frame_header& header, link_number link);
 
   /// The peer that shows this number on its frames; nothing when nobody does.
@@ -83,6 +84,9 @@ private:
     bool answered = false;  ///< Their hello answered ours.
     std::uint64_t last_sequence = 0;
   };
+
+  /// `from` is what is known of the sender; null where that is nothing.
+  verdict judge_by(const link_state* from, const frame_header& header, link_number link) const;
 
   epoch_id epoch_{};
   peer_key self_ = 0;

@@ -35,6 +35,8 @@ forecast_plan(const cluster_settings& settings, const plan_report& report, bool 
     actors::cluster_like_this_host(settings, report.plan, report.shape, **figures));
   if (!made)
     return made.error();
+  made->weights_per_s = actors::weights_per_s((*figures)->speed, report.plan.hold);
+  made->cores = (*figures)->speed.cores;
   return std::optional{*made};
 }
 

@@ -147,6 +147,8 @@ std::string plan_json(const plan_report& report) {
     {"boundaries", boundaries_json(report)},
     {"nodes", std::move(nodes)},
     {"forecast", forecast_json(report)},
+    {"weight_bytes_per_s",
+     report.speed ? ordered_json(report.speed->weights_per_s) : ordered_json(nullptr)},
   };
   return whole.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }

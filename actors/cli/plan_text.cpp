@@ -162,16 +162,21 @@ std::string rates_line(const actors::rates& rates) {
 std::string speed_lines(const plan_report& report) {
   if (!report.speed)
     return "forecast none: this host was not measured (--calibrate does, in two seconds)\n";
-  const auto& [one, many] = *report.speed;
+  const auto& one = report.speed->one;
+  const auto& many = report.speed->many;
   const auto again = many.streams > one.streams ? "         " + rates_line(many) : "";
   return fmt::format("forecast {}{}         prompts of {} and answers of {} tokens, {} a token on "
-                     "all wires{}\n",
+                     "all wires{}\n"
+                     "         this host streams {:.3g} GB of weights a second on {}: a weight for "
+                     "its nodes, beside the same figure of others\n",
                      rates_line(one),
                      again,
                      one.prompt,
                      one.answer,
                      bytes_text(static_cast<std::uint64_t>(one.bytes_per_token + 0.5)),
-                     report.all_here() ? "" : "; other hosts are taken to be like this one");
+                     report.all_here() ? "" : "; other hosts are taken to be like this one",
+                     1e-9 * report.speed->weights_per_s,
+                     counted(report.speed->cores, "core"));
 }
 
 } // namespace

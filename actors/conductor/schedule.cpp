@@ -151,16 +151,34 @@ void schedule::add_decode_rows(next_step& step, flight& record) {
   }
 }
 
+/// Rows of prompts in a step at most. One step after the other takes all that has room; where
+/// several are in flight, a step that took all would leave the other stages idle. The less is left,
+/// the smaller are the steps, down to a chunk.
+std::size_t schedule::prompt_share() const {
+  constexpr std::size_t turns = 4; // of each step in flight: a ninth of two stages' time is idle
+  if (limits_.micro_batches == 1)
+    return limits_.max_rows;
+  std::size_t rows = 0; // under way as well
+  for (const auto& [slot, which] : live_)
+    if (const auto left = which.tokens.size() - which.committed; left > 1 && !which.cancelled)
+      rows += left;
+  const auto steps = turns * limits_.micro_batches;
+  return std::max((rows + steps - 1) / steps, limits_.prefill_chunk);
+}
+
 void schedule::add_prompt_rows(next_step& step, flight& record) {
+  auto share = prompt_share();
   for (const auto slot : order_) {
     auto& which = live_.at(slot);
     if (which.decoding() || which.cancelled || which.planned >= which.tokens.size() || which.lags())
       continue;
-    const auto room = limits_.max_rows - step.tokens.size();
+    const auto room = std::min(limits_.max_rows - step.tokens.size(), share);
     if (room == 0)
       return;
     const auto left = which.tokens.size() - which.planned;
-    add_entry(step, record, which, std::min({left, room, limits_.prefill_chunk}));
+    const auto count = std::min({left, room, limits_.prefill_chunk});
+    add_entry(step, record, which, count);
+    share -= count;
   }
 }
 

@@ -31,7 +31,8 @@ struct schedule_limits {
   std::size_t max_sequences = 1; ///< Live at once.
   std::size_t max_queue = 1;     ///< Waiting.
   std::size_t max_rows = 1;      ///< Rows of one step.
-  std::size_t prefill_chunk = 1; ///< Rows of one prompt in one step.
+  std::size_t prefill_chunk = 1; ///< Rows of one prompt in one step; of all prompts, where they
+                                 ///< would not keep every step in flight busy with more.
   std::size_t micro_batches = 1; ///< Steps in flight.
   std::size_t pages = 0;         ///< On every rank.
   std::size_t stages = 1;
@@ -186,6 +187,7 @@ private:
   std::size_t ordinary_in_flight() const;
   std::uint32_t free_micro_batch() const;
   void add_decode_rows(next_step& step, flight& record);
+  std::size_t prompt_share() const;
   void add_prompt_rows(next_step& step, flight& record);
   void introduce(step_entry& entry, sequence& which);
   void add_entry(next_step& step, flight& record, sequence& which, std::size_t count);

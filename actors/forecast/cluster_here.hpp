@@ -37,6 +37,8 @@ struct rates {
 struct forecast {
   rates one;
   rates many;
+  double weights_per_s = 0; ///< Of this host: host_speed.hpp.
+  std::size_t cores = 1;
 };
 
 /// Prompts of 128 and answers of 32 tokens, or less where the context is small.

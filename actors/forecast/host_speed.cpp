@@ -37,6 +37,14 @@ double element_bytes(dtype type) {
   return static_cast<double>(held_bytes(type, 1, 1024)) / 1024;
 }
 
+double weights_per_s(const host_speed& host, dtype hold) {
+  const auto measured = element_bytes(hold) / host.products.all.front().element_s;
+  if (host.reads.empty())
+    return measured;
+  // What was measured may have come from a cache.
+  return measured * std::min(1.0, host.reads.back().bytes_per_s / host.reads.front().bytes_per_s);
+}
+
 host_speed speed_of(const described_host& host, double element_bytes) {
   // Few cores take all of the bandwidth of a host with many: a quarter of them here.
   const auto cores = static_cast<double>(host.cores);

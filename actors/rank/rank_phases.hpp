@@ -79,4 +79,11 @@ static_assert(rank_phases.all_reachable(), "every phase of a rank can be reached
 static_assert(rank_phases.all_have_a_way_out(rank_phase::stopped), "every phase has a way out");
 static_assert(rank_phases.all_holds_end(), "nothing is held for ever");
 
+/// Whether an input of another epoch is kept for one whose plan is on its way: between epochs, what
+/// a rank that joins would hold. Neighbours in its process need not hear it before they send.
+constexpr bool waits_for_plan(rank_phase phase, rank_input input) {
+  return phase == rank_phase::loaded
+         && rank_phases.at(rank_phase::joining, input).what == verdict::hold;
+}
+
 } // namespace troupe::actors

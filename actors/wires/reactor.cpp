@@ -14,6 +14,10 @@ namespace troupe::actors {
 
 namespace {
 
+/// How often a loop looks for work before it lets others have the core for a turn, which takes as
+/// long as some looks do: a message would wait for that.
+constexpr unsigned looks_a_turn = 16;
+
 void watch(int epoll_fd, int fd) {
   epoll_event event{};
   event.events = EPOLLIN;
@@ -49,6 +53,7 @@ void reactor::post(caf::resumable* job) {
   {
     const std::lock_guard guard{mutex_};
     due_.push_back(job);
+    any_due_.store(true, std::memory_order_release);
   }
   if (sleeping_.load(std::memory_order_seq_cst)) {
     const std::uint64_t one = 1;
@@ -63,9 +68,12 @@ void reactor::stop() {
 }
 
 std::size_t reactor::run_jobs() {
+  if (!any_due_.load(std::memory_order_acquire))
+    return 0;
   {
     const std::lock_guard guard{mutex_};
     running_.swap(due_);
+    any_due_.store(false, std::memory_order_relaxed);
   }
   const auto count = running_.size();
   for (auto* job : running_) {
@@ -74,6 +82,7 @@ std::size_t reactor::run_jobs() {
     case caf::resumable::resume_later: {
       const std::lock_guard guard{mutex_};
       due_.push_back(job);
+      any_due_.store(true, std::memory_order_relaxed);
       break;
     }
     default: caf::intrusive_ptr_release(job); break;
@@ -129,6 +138,7 @@ void reactor::run(caf::actor_system& system) {
   unit_ = std::make_unique<reactor_unit>(&system);
   auto last_work = clock::now();
   auto last_look = last_work;
+  unsigned looks = 0; // In vain.
   while (!stopped_.load(std::memory_order_relaxed)) {
     if (renewal_) {
       close_wires(options_.renewal_deadline);
@@ -148,7 +158,8 @@ void reactor::run(caf::actor_system& system) {
       continue;
     }
     if (now - last_work < options_.spin) {
-      sched_yield();
+      if (++looks % looks_a_turn == 0)
+        sched_yield();
       continue;
     }
     sleep();

@@ -74,6 +74,7 @@ private:
   int epoll_fd_ = -1;
   std::mutex mutex_;
   std::vector<caf::resumable*> due_; ///< Guarded by mutex_.
+  std::atomic<bool> any_due_{false}; ///< Spares the loop the lock when there is nothing.
   std::atomic<bool> sleeping_{false};
   std::atomic<bool> stopped_{false};
   std::vector<caf::resumable*> running_;

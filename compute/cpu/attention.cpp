@@ -22,7 +22,7 @@ void attend_blocks(attention_job& job, std::size_t thread) {
   with_format(job.cache->shape().held, [&](auto format) {
     for (auto i = job.next.fetch_add(1); i < job.blocks.size(); i = job.next.fetch_add(1)) {
       block_state<decltype(format)>(job, job.blocks[i], job.on->each[thread]).attend();
-      job.on->beat(thread);
+      job.on->beat();
     }
   });
 }

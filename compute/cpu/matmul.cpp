@@ -1,7 +1,8 @@
 // out = x * W^T from panels. The rows of x are cut into tiles, the columns into blocks. The first
 // tile of a block streams its weights from memory and leaves them converted for the other tiles,
 // which find them in the first-level cache. With one tile only there is nothing to leave and no
-// need for blocks. The work is split over the panels, never over the columns of W.
+// need for blocks. The work is split over the panels, never over the columns of W; which
+// thread computes one does not show in the result.
 
 #include "compute/cpu/matmul_job.hpp"
 #include "compute/cpu/operations.hpp"
@@ -101,7 +102,7 @@ private:
 /// Panels of one tile of rows are walked from end to end, or in blocks where a tile takes several
 /// passes for the lanes of a panel.
 template <class Weight, std::size_t Vectors>
-void multiply_panels(const matmul_job& job, range panels, float* sums, std::size_t thread) {
+void multiply_panels(const matmul_job& job, float* sums, std::size_t thread) {
   HWY_ALIGN float room[block_columns * panel_width];
   const panel_block<Weight, Vectors> part(job, room);
   const bool whole = job.x.rows <= tile_rows && Vectors * lane_count == panel_width;
@@ -110,14 +111,16 @@ void multiply_panels(const matmul_job& job, range panels, float* sums, std::size
   const auto start = [&](std::size_t panel) {
     return reinterpret_cast<const Weight*>(job.weights->panel(panel));
   };
-  for (auto group = panels.begin; group < panels.end; group += job.group_panels) {
-    const auto end = std::min(group + job.group_panels, panels.end);
+  for (;;) {
+    const auto [group, end] = job.on->work.take(thread, job.group_panels);
+    if (group == end)
+      return;
     for (std::size_t begin = 0; begin < job.columns(); begin += step)
       for (auto panel = group; panel < end; ++panel) {
         // A single panel is read in the order of memory; otherwise the same columns of the next
         // one follow, or the next columns of the first.
         std::ptrdiff_t ahead = fetch_stream{}.ahead;
-        if (job.group_panels > 1)
+        if (end - group > 1)
           ahead = panel + 1 < end
                     ? reinterpret_cast<const std::byte*>(start(panel + 1))
                         - reinterpret_cast<const std::byte*>(start(panel))
@@ -130,23 +133,20 @@ void multiply_panels(const matmul_job& job, range panels, float* sums, std::size
                       sums + (panel - group) * panel_sums);
       }
     finish_panels(job, {group, end}, sums);
-    job.on->beat(thread);
+    job.on->beat();
   }
 }
 
 template <class Weight>
-void multiply_share(const matmul_job& job, std::size_t thread, std::size_t threads) {
-  const auto panels = split_part(job.weights->panels(), threads, thread);
-  if (panels.empty())
-    return;
-  const auto kept = std::min(job.group_panels, panels.size());
+void multiply_share(const matmul_job& job, std::size_t thread) {
+  const auto kept = std::min(job.group_panels, job.weights->panels());
   float* sums = job.on->each[thread].floats(kept * job.x.rows * panel_width);
   constexpr auto panel_vectors = panel_width / lane_count;
   constexpr auto wide = std::min<std::size_t>(panel_vectors, lane_count == 16 ? 2 : 4);
   if (job.x.rows <= 2)
-    multiply_panels<Weight, wide>(job, panels, sums, thread);
+    multiply_panels<Weight, wide>(job, sums, thread);
   else
-    multiply_panels<Weight, tile_vectors>(job, panels, sums, thread);
+    multiply_panels<Weight, tile_vectors>(job, sums, thread);
 }
 
 /// One thread's share of a product.
@@ -156,9 +156,9 @@ void matmul_share(const matmul_job& job, std::size_t thread, std::size_t threads
     job.on->barrier(threads);
   }
   switch (job.weights->held()) {
-  case dtype::f32: return multiply_share<float>(job, thread, threads);
-  case dtype::f16: return multiply_share<f16>(job, thread, threads);
-  case dtype::bf16: return multiply_share<bf16>(job, thread, threads);
+  case dtype::f32: return multiply_share<float>(job, thread);
+  case dtype::f16: return multiply_share<f16>(job, thread);
+  case dtype::bf16: return multiply_share<bf16>(job, thread);
   case dtype::int8:
   case dtype::int4: break; // matmul_blocks.cpp
   }
@@ -228,7 +228,8 @@ void matmul(execution& on,
     }
     if (rows > 1)
       job.tiles = on.shared.floats(rows * x.columns);
-    on.run(rows * weights.rows() * weights.columns(), [&](std::size_t thread, std::size_t threads) {
+    on.work.deal(weights.panels(), on.threads_for(job.elements()));
+    on.run(job.elements(), [&](std::size_t thread, std::size_t threads) {
       HWY_DYNAMIC_DISPATCH(matmul_share)(job, thread, threads);
     });
   }

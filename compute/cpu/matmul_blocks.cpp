@@ -235,18 +235,18 @@ void quantise_share(const matmul_job& job, std::size_t thread, std::size_t threa
 }
 
 template <dtype Held, dot Kind>
-void multiply_share(const matmul_job& job, std::size_t thread, std::size_t threads) {
+void multiply_share(const matmul_job& job, std::size_t thread) {
   static constexpr auto streamed = make_block_tiles<Held, Kind, fetch_stream>();
   static constexpr auto plain = make_block_tiles<Held, Kind, no_fetch>();
   const row_tiles cut{job.x.rows};
-  const auto panels = split_part(job.weights->panels(), threads, thread);
   float* sums = job.on->each[thread].floats(job.x.rows * panel_width);
   const auto blocks = (job.columns() + quantised_block - 1) / quantised_block;
   const bool passes_once = cut.count() == 1 && tile_lanes == panel_width;
   const auto chunk = passes_once ? blocks : chunk_blocks;
-  for (auto panel = panels.begin; panel < panels.end; ++panel) {
+  for (auto next = job.on->work.take(thread, 1); !next.empty();
+       next = job.on->work.take(thread, 1)) {
     for (std::size_t begin = 0; begin < blocks; begin += chunk) {
-      const auto* from = job.weights->panel(panel) + begin * panel_block_bytes(Held);
+      const auto* from = job.weights->panel(next.begin) + begin * panel_block_bytes(Held);
       const auto count = std::min(chunk, blocks - begin);
       for (std::size_t t = 0; t < cut.count(); ++t)
         for (std::size_t lane = 0; lane < panel_width; lane += tile_lanes) {
@@ -261,8 +261,8 @@ void multiply_share(const matmul_job& job, std::size_t thread, std::size_t threa
             plain[tile](walk, x, step, out, begin > 0, {});
         }
     }
-    finish_panels(job, {panel, panel + 1}, sums);
-    job.on->beat(thread);
+    finish_panels(job, next, sums);
+    job.on->beat();
   }
 }
 
@@ -272,9 +272,9 @@ void share_of(const matmul_job& job, std::size_t thread, std::size_t threads) {
   job.on->barrier(threads);
 #if HWY_TARGET == HWY_AVX3
   if (has_dot_products())
-    return multiply_share<Held, dot::in_one>(job, thread, threads);
+    return multiply_share<Held, dot::in_one>(job, thread);
 #endif
-  multiply_share<Held, dot::in_steps>(job, thread, threads);
+  multiply_share<Held, dot::in_steps>(job, thread);
 }
 
 /// One thread's share of a product.
@@ -298,10 +298,10 @@ HWY_EXPORT(matmul_blocks_share);
 void matmul_blocks(matmul_job& job) {
   const auto blocks = (job.columns() + quantised_block - 1) / quantised_block;
   job.tiles = job.on->shared.floats(job.x.rows * blocks * (block_quads + 2));
-  job.on->run(job.x.rows * job.weights->rows() * job.columns(),
-              [&](std::size_t thread, std::size_t threads) {
-                HWY_DYNAMIC_DISPATCH(matmul_blocks_share)(job, thread, threads);
-              });
+  job.on->work.deal(job.weights->panels(), job.on->threads_for(job.elements()));
+  job.on->run(job.elements(), [&](std::size_t thread, std::size_t threads) {
+    HWY_DYNAMIC_DISPATCH(matmul_blocks_share)(job, thread, threads);
+  });
 }
 
 } // namespace troupe::compute::cpu

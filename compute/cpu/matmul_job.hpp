@@ -26,6 +26,9 @@ struct matmul_job {
   std::size_t group_panels; ///< Panels whose sums are kept while the blocks of columns pass.
 
   std::size_t columns() const noexcept { return weights->columns(); }
+
+  /// Multiply-adds.
+  std::size_t elements() const noexcept { return x.rows * weights->rows() * columns(); }
 };
 
 /// For weights in blocks; lays out x by itself.

@@ -55,6 +55,8 @@ BOOST_AUTO_TEST_CASE(a_host_is_measured_when_it_is_asked_and_known_from_then_on)
   const auto asked = here.run({"plan", "FILE", "--calibrate"});
   BOOST_TEST(asked.code == 0, asked.all());
   BOOST_TEST(asked.mentions("forecast 1 stream: prompts"), asked.all());
+  BOOST_TEST(asked.mentions(" GB of weights a second on "), asked.all());
+  BOOST_TEST(here.plan_json().at("weight_bytes_per_s").get<double>() > 1e7);
   BOOST_TEST(asked.mentions("8 streams: prompts"), asked.all());
   const auto rates = here.plan_json().at("forecast");
   BOOST_REQUIRE(rates.size() == 2u);

@@ -114,6 +114,10 @@ result<void> endpoint::send(frame outgoing) {
     outgoing.header.digest = seal(outgoing.header, {outgoing.payload.data(), bytes});
   ++counters_.frames_sent;
   counters_.payload_bytes_sent += bytes;
+  if (waiting_.empty() && disturbance_.idle() && may_leave(outgoing)) {
+    leave(std::move(outgoing));
+    return {};
+  }
   if (disturbance_.idle())
     queue(std::move(outgoing));
   else
@@ -123,22 +127,27 @@ result<void> endpoint::send(frame outgoing) {
   return {};
 }
 
+bool endpoint::may_leave(const frame& next) const {
+  return rules_.linked(peer_) && to_.status == UCS_OK
+         && sent_cost_ + cost_of(next.payload.size()) - acknowledged_cost_ <= credit_window;
+}
+
+void endpoint::leave(frame next) {
+  sent_cost_ += cost_of(next.payload.size());
+  post(next.header, std::move(next.payload));
+}
+
 void endpoint::queue(frame leaving) {
   waiting_bytes_ += leaving.payload.size();
   waiting_.push_back(std::move(leaving));
 }
 
 void endpoint::flush() {
-  while (!waiting_.empty() && rules_.linked(peer_) && to_.status == UCS_OK) {
-    auto& first = waiting_.front();
-    const auto cost = cost_of(first.payload.size());
-    if (sent_cost_ + cost - acknowledged_cost_ > credit_window)
-      return;
-    sent_cost_ += cost;
-    waiting_bytes_ -= first.payload.size();
-    auto leaving = std::move(first);
+  while (!waiting_.empty() && may_leave(waiting_.front())) {
+    auto first = std::move(waiting_.front());
     waiting_.pop_front();
-    post(leaving.header, std::move(leaving.payload));
+    waiting_bytes_ -= first.payload.size();
+    leave(std::move(first));
   }
 }
 

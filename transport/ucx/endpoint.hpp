@@ -84,6 +84,8 @@ private:
 
   frame_header complete(frame_header header, std::uint64_t payload_bytes, std::uint64_t sequence);
   void post(const frame_header& header, compute::buffer payload);
+  bool may_leave(const frame& next) const;
+  void leave(frame next);
   void queue(frame leaving);
   void flush();
   void pull();

@@ -13,7 +13,10 @@ public:
   frame_channel(std::unique_ptr<transport> wires, unsigned self)
     : peer_(1 - self), wires_(std::move(wires)) {
     wires_->start_epoch(epoch_id{1}, self, {});
-    wires_->on_frame([this](peer_key, frame&&) { ++received_; });
+    wires_->on_frame([this](peer_key, frame&& received) {
+      read_lines(received.payload.data(), received.payload.size());
+      ++received_;
+    });
   }
 
   std::vector<std::byte> address() override { return wires_->address().bytes; }

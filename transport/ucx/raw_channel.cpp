@@ -16,17 +16,22 @@ constexpr std::size_t tcp_eager_limit = std::size_t{512} << 10; // The transport
 
 constexpr std::size_t largest_message = std::size_t{64} << 20;
 
+/// Large messages that are received at the same time.
+constexpr std::size_t most_in_flight = 4;
+
 /// The least that moves messages with failures reported: a header that nobody reads, eager payloads
-/// left where they are, large ones received into one buffer.
+/// read where they are, large ones received into a few buffers in turn.
 class raw_channel final : public channel {
 public:
   explicit raw_channel(const std::string& transports) : tcp_(transports == tcp_transports) {}
 
   result<void> start(const std::string& transports) {
-    auto target = compute::buffer::allocate(largest_message);
-    if (!target)
-      return target.error();
-    target_ = std::move(*target);
+    for (auto& each : targets_) {
+      auto memory = compute::buffer::allocate(largest_message);
+      if (!memory)
+        return memory.error();
+      each = {this, std::move(*memory), 0};
+    }
     ucp_config_t* config = nullptr;
     if (const auto read = ucp_config_read(nullptr, nullptr, &config); read != UCS_OK)
       return ucx::to_error(read, "read the settings of UCX");
@@ -133,17 +138,21 @@ private:
                               const ucp_am_recv_param_t* how) {
     auto& mine = *static_cast<raw_channel*>(self);
     if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
+      read_lines(static_cast<const std::byte*>(data), bytes);
       ++mine.received_;
       return UCS_OK;
     }
+    auto& to = mine.targets_[mine.next_target_++ % most_in_flight];
+    to.bytes = bytes;
     ucp_request_param_t param{};
     param.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
     param.memory_type = UCS_MEMORY_TYPE_HOST;
     param.cb.recv_am = pulled;
-    param.user_data = self;
-    auto* request = ucp_am_recv_data_nbx(mine.worker_, data, mine.target_.data(), bytes, &param);
-    mine.received_ += UCS_PTR_IS_PTR(request) ? 0 : 1;
+    param.user_data = &to;
+    auto* request = ucp_am_recv_data_nbx(mine.worker_, data, to.memory.data(), bytes, &param);
+    if (!UCS_PTR_IS_PTR(request))
+      to.full();
     return UCS_INPROGRESS;
   }
 
@@ -152,13 +161,26 @@ private:
     --static_cast<raw_channel*>(self)->posted_;
   }
 
-  static void pulled(void* request, ucs_status_t, std::size_t, void* self) {
+  static void pulled(void* request, ucs_status_t, std::size_t, void* to) {
     ucp_request_free(request);
-    ++static_cast<raw_channel*>(self)->received_;
+    static_cast<target*>(to)->full();
   }
 
+  /// Where a large message goes.
+  struct target {
+    raw_channel* home = nullptr;
+    compute::buffer memory;
+    std::size_t bytes = 0; ///< Of the message.
+
+    void full() const {
+      read_lines(memory.data(), bytes);
+      ++home->received_;
+    }
+  };
+
   const bool tcp_;
-  compute::buffer target_;
+  std::array<target, most_in_flight> targets_;
+  std::size_t next_target_ = 0;
   std::array<std::byte, 96> header_{}; // As many bytes as the transport's.
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;

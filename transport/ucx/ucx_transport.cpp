@@ -59,7 +59,6 @@ private:
 
   bool arrived(const arrival& found);
   void greeted(const frame_header& header, link_number link, const arrival& found);
-  bool sequenced(const frame_header& header, link_number link, const arrival& found);
   bool refuse();
   bool refuse_malformed(link_number link, const error& why);
   std::size_t deliver();
@@ -79,6 +78,7 @@ private:
   frame_handler frame_handler_;
   down_handler down_handler_;
   transport_counters counters_;
+  bool waits_for_hello_ = false; ///< A link may not be made yet.
   bool closing_ = false;
 };
 
@@ -107,6 +107,7 @@ result<void> ucx_transport::connect(peer_key peer, const peer_address& where) {
   ++generation_;
   made.end = std::make_unique<endpoint>(*worker_, session_, options_, counters_, peer, **wire);
   made.hello_due = clock::now() + options_.connect_deadline;
+  waits_for_hello_ = true;
   made.end->say_hello();
   return {};
 }
@@ -156,16 +157,25 @@ bool ucx_transport::arrived(const arrival& found) {
     greeted(*header, around.link, found);
     return false;
   }
-  const auto judged = session_.judge(*header, around.link);
-  if (judged == verdict::stale)
-    ++counters_.frames_dropped_stale;
+  const bool is_credit = header->kind == static_cast<std::uint8_t>(frame_kind::credit);
+  const auto judged =
+    is_credit ? session_.judge(*header, around.link) : session_.admit(*header, around.link);
   const auto from = links_.find(header->source);
-  if (judged == verdict::stale || judged != verdict::accept || from == links_.end())
-    return judged == verdict::stale ? false : refuse();
-  from->second.end->credit(around.consumed);
-  if (header->kind == static_cast<std::uint8_t>(frame_kind::credit))
+  if (judged == verdict::stale) {
+    ++counters_.frames_dropped_stale;
     return false;
-  return sequenced(*header, around.link, found);
+  }
+  if (judged == verdict::refuse || from == links_.end())
+    return refuse();
+  auto& end = *from->second.end;
+  end.credit(around.consumed);
+  if (judged == verdict::broken)
+    end.fail({errc::contract_violation,
+              fmt::format("frame {} of peer {} came where {} was expected",
+                          header->sequence,
+                          header->source,
+                          session_.expected(header->source))});
+  return judged == verdict::accept && !is_credit && end.put(*header, found);
 }
 
 void ucx_transport::greeted(const frame_header& header, link_number link, const arrival& found) {
@@ -185,22 +195,6 @@ void ucx_transport::greeted(const frame_header& header, link_number link, const 
     to->second.renewed = true;
     to->second.end->fail(
       {errc::unreachable, fmt::format("peer {} made a new link", header.source)});
-  }
-}
-
-bool ucx_transport::sequenced(const frame_header& header, link_number link, const arrival& found) {
-  auto& end = *links_.at(header.source).end;
-  const auto expected = session_.expected(header.source);
-  switch (session_.admit(header, link)) {
-  case verdict::accept: return end.put(header, found);
-  case verdict::broken:
-    end.fail({errc::contract_violation,
-              fmt::format("frame {} of peer {} came where {} was expected",
-                          header.sequence,
-                          header.source,
-                          expected)});
-    return false;
-  default: return refuse();
   }
 }
 
@@ -271,10 +265,17 @@ std::size_t ucx_transport::find_failures() {
 }
 
 std::size_t ucx_transport::find_silent_peers() {
+  if (!waits_for_hello_)
+    return 0;
+  waits_for_hello_ = false;
   std::vector<peer_key> found;
-  for (const auto& [peer, to] : links_)
-    if (!session_.linked(peer) && clock::now() > to.hello_due)
+  for (const auto& [peer, to] : links_) {
+    if (session_.linked(peer))
+      continue;
+    waits_for_hello_ = true;
+    if (clock::now() > to.hello_due)
       found.push_back(peer);
+  }
   for (const auto peer : found)
     down(peer,
          {errc::timed_out,

@@ -81,6 +81,7 @@ public:
   }
 
   void take(const partition_input& message, const compute::buffer& tensor) {
+    transport::read_lines(tensor.data(), tensor.size());
     if (setup_.here->rank == 0)
       lead();
     else

@@ -171,7 +171,7 @@ private:
     if (what.what == word::plan && !now_.wires[i][i].empty())
       return true;
     if (has_epoch(what.what) && what.epoch != one.epoch)
-      return false;
+      return waits_for_plan(one.phase, column_of(what.what));
     return rank_phases.at(one.phase, column_of(what.what)).what == verdict::hold;
   }
 
@@ -287,7 +287,8 @@ private:
     if (now_.conductor == conductor_phase::joining) {
       bool all_heard = true;
       bool hopeless = false;
-      for (std::size_t i = 0; i < limits_.ranks; ++i) {
+      for (std::size_t i = 1; i < limits_.ranks;
+           ++i) { // Rank 0 is of its process: no wire to hear.
         all_heard = all_heard && hears(i, epoch);
         hopeless = hopeless || !comes(i, epoch);
       }

@@ -3,6 +3,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 using namespace troupe;
 using namespace troupe::actors;
@@ -129,6 +130,36 @@ BOOST_AUTO_TEST_CASE(one_prompt_fills_the_pipeline_with_its_chunks) {
   BOOST_TEST(driver.commit(1).empty());
   BOOST_TEST(driver.commit(1).size() == 1u);
   BOOST_TEST(driver.plan().has_value());
+}
+
+BOOST_AUTO_TEST_CASE(several_prompts_are_dealt_to_the_steps_in_flight) {
+  struct dealing {
+    std::size_t in_flight;
+    std::size_t prompt; // Tokens of each of four.
+    std::size_t first;  // Rows of the first step; the later ones have no more.
+    std::size_t steps;
+  };
+
+  for (const auto& wanted : {dealing{1, 16, 64, 1},      // nobody idles: all at once
+                             dealing{2, 16, 16, 4},      // a chunk each
+                             dealing{2, 64, 32, 14},     // an eighth, and less as less is left
+                             dealing{2, 256, 64, 26}}) { // what waits fills whole steps
+    auto limits = roomy;
+    limits.micro_batches = wanted.in_flight;
+    schedule_driver driver(limits);
+    for (std::uint64_t id = 1; id <= 4; ++id)
+      submit(driver, wish(id, wanted.prompt, 1));
+    std::vector<std::size_t> rows;
+    while (const auto step = driver.plan()) {
+      rows.push_back(step->tokens.size());
+      if (driver.steps_in_flight() == wanted.in_flight)
+        driver.commit(7);
+    }
+    BOOST_TEST(rows.front() == wanted.first);
+    BOOST_TEST(std::is_sorted(rows.rbegin(), rows.rend()));
+    BOOST_TEST(rows.size() <= wanted.steps);
+    BOOST_TEST(std::accumulate(rows.begin(), rows.end(), std::size_t{0}) == 4 * wanted.prompt);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(fairness_more_sequences_than_rows_take_turns) {
