@@ -167,14 +167,14 @@ pack_panels(execution& on, std::span<const weight_source> sources, dtype hold) {
   source_slices slices(sources, rows, slice_rows(sources, *made, team), team);
   on.run(padded_rows * columns, [&](std::size_t thread, std::size_t threads) {
     if (threads > 1) {
-      // The split of matmul: a panel lies near the thread that will read it, whoever packs it.
+      // The split of matmul: a panel lies near the thread that is dealt it, whoever packs it.
       take_near(*made, split_part(made->panels(), threads, thread));
       on.barrier(threads);
     }
     while (const auto slice = slices.take()) {
       pack_slice(job, slice->rows);
       slices.packed(*slice);
-      on.beat(thread);
+      on.beat();
     }
   });
   if (const auto wrong = job.too_large.load(); wrong != nothing)
