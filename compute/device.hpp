@@ -24,15 +24,33 @@
 
 namespace troupe::compute {
 
+/// Sees the rows of a source go by while a device packs it, slice by slice: what is digested is
+/// still near when it is packed, and what has been packed takes no memory any more. All of them may
+/// be called by any thread of the device.
+class row_watcher {
+public:
+  virtual ~row_watcher() = default;
+
+  /// The rows will be read soon. Several threads at once, in any order.
+  virtual void expect(const range& rows) = 0;
+
+  /// Every row once, in ascending order; one thread at a time.
+  virtual void pass(const range& rows) = 0;
+
+  /// The rows will not be read again. Several threads at once, in any order.
+  virtual void release(const range& rows) = 0;
+};
+
 /// Where the elements of a weight come from: a (part of a) tensor as stored, row-major.
 struct weight_source {
   const std::byte* data = nullptr; ///< Element (0, 0); unaligned, usually in a mapped file.
   dtype stored = dtype::f32;
-  std::size_t rows = 0;        ///< Output features.
-  std::size_t columns = 0;     ///< Input features.
-  std::size_t stride = 0;      ///< Elements from one row to the next in the source.
-  std::shared_ptr<void> owner; ///< Keeps the source alive, for weights that are used in place.
-  std::string name = {};       ///< For errors; may be empty.
+  std::size_t rows = 0;           ///< Output features.
+  std::size_t columns = 0;        ///< Input features.
+  std::size_t stride = 0;         ///< Elements from one row to the next in the source.
+  std::shared_ptr<void> owner;    ///< Keeps the source alive, for weights that are used in place.
+  std::string name = {};          ///< For errors; may be empty.
+  row_watcher* watcher = nullptr; ///< Outlives the packing; null: nobody watches.
 };
 
 /// A weight matrix in the device's own layout: y = x * W^T for W of [rows, columns].
@@ -113,7 +131,7 @@ public:
 
   /// Packs a weight for matmul. Several sources of the same columns become one weight with the rows
   /// of all of them, one after the other: one product for what has the same input. The sources are
-  /// not needed afterwards. Errors name the source.
+  /// not needed afterwards. Errors name the source; watchers need not have seen all rows then.
   virtual result<std::unique_ptr<matrix>> pack(std::span<const weight_source> sources,
                                                dtype hold) = 0;
 

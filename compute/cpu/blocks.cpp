@@ -18,7 +18,7 @@ float bf16_below(float value) {
                       : std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffff0000u);
 }
 
-std::uint8_t code_of(float steps, float lowest, float highest, float zero) {
+std::uint8_t round_steps(float steps, float lowest, float highest, float zero) {
   // Adding 1.5 * 2^23 leaves no room for a fraction: the addition rounds, half to even.
   constexpr float rounds = 0x1.8p23f;
   const float whole = (std::clamp(steps, lowest, highest) + rounds) - rounds;
@@ -33,7 +33,7 @@ quantised_row quantise_signed(std::span<const float> values) {
   made.scale = bf16_above(largest / 127.0f);
   std::fill_n(made.codes, quantised_block, std::uint8_t{128});
   for (std::size_t i = 0; i < values.size() && made.scale > 0.0f; ++i)
-    made.codes[i] = code_of(values[i] / made.scale, -127.0f, 127.0f, 128.0f);
+    made.codes[i] = code_of(values[i], made.scale, made.minimum, dtype::int8);
   return made;
 }
 
@@ -45,11 +45,7 @@ quantised_row quantise_from_minimum(std::span<const float> values) {
   const double step = (double{*highest} - double{made.minimum}) / 15.0;
   made.scale = bf16_above(static_cast<float>(step));
   for (std::size_t i = 0; i < values.size() && made.scale > 0.0f; ++i)
-    made.codes[i] =
-      code_of(static_cast<float>((double{values[i]} - double{made.minimum}) / double{made.scale}),
-              0.0f,
-              15.0f,
-              0.0f);
+    made.codes[i] = code_of(values[i], made.scale, made.minimum, dtype::int4);
   return made;
 }
 
@@ -70,6 +66,13 @@ code_place place_of(dtype held, std::size_t row, std::size_t column) {
 }
 
 } // namespace
+
+std::uint8_t code_of(float value, float scale, float minimum, dtype held) {
+  if (held == dtype::int8)
+    return round_steps(value / scale, -127.0f, 127.0f, 128.0f);
+  const double steps = (double{value} - double{minimum}) / double{scale};
+  return round_steps(static_cast<float>(steps), 0.0f, 15.0f, 0.0f);
+}
 
 quantised_row quantise(std::span<const float> values, dtype held) {
   return held == dtype::int8 ? quantise_signed(values) : quantise_from_minimum(values);

@@ -10,6 +10,9 @@
 // for its 32 rows, so that a vector holds four neighbouring columns of neighbouring rows, what a
 // dot-product instruction adds up; then the 32 scales; then, at 4 bits, the 32 minima. At 4 bits
 // quad q is in the low halves of the bytes of place q % 4 for q < 4 and in the high ones otherwise.
+//
+// quantise() says what a block is, one value at a time; weights are packed by quantise-inl.hpp, in
+// vectors, to the same bits.
 
 #include "compute/cpu/half.hpp"
 
@@ -48,6 +51,9 @@ struct quantised_row {
 
 /// The block nearest to `values` (32 of them at most; the rest counts as 0). All are finite.
 quantised_row quantise(std::span<const float> values, dtype held);
+
+/// The code of one finite value in a block of this scale, which is more than 0.
+std::uint8_t code_of(float value, float scale, float minimum, dtype held);
 
 /// Writes a row's block into a block of a panel, and reads one code back.
 void put_row(std::byte* block, dtype held, std::size_t row, const quantised_row& values);

@@ -1,10 +1,11 @@
-// Row-major sources -> panels. A block of 32 rows by some columns is converted into a small buffer
-// in row order (the order in which a source is stored) and leaves it in panel order. A panel may
-// have rows of several sources.
+// Row-major sources -> panels, slice by slice in the order in which the sources are stored: what a
+// slice's watchers have seen is still in the cache when it is packed. A panel may have rows of
+// several sources.
 
 #include "compute/cpu/blocks.hpp"
 #include "compute/cpu/half.hpp"
-#include "compute/cpu/panels.hpp"
+#include "compute/cpu/pack_panel.hpp"
+#include "compute/cpu/source_slices.hpp"
 
 #include <fmt/core.h>
 
@@ -17,9 +18,9 @@ namespace troupe::compute::cpu {
 
 namespace {
 
-constexpr std::size_t block_columns = 64;
 constexpr auto nothing = std::numeric_limits<std::uint64_t>::max();
 
+/// What the threads of one packing share.
 struct pack_job {
   std::span<const weight_source> sources;
   const panel_matrix* made;
@@ -31,8 +32,8 @@ struct source_row {
   const weight_source* source;
   std::size_t row;
 
-  const std::byte* at(std::size_t column) const {
-    return source->data + (row * source->stride + column) * size_of(source->stored);
+  const std::byte* data() const {
+    return source->data + row * source->stride * size_of(source->stored);
   }
 };
 
@@ -45,107 +46,90 @@ source_row find_row(std::span<const weight_source> sources, std::size_t row) {
   return {nullptr, 0};
 }
 
-template <class Stored, class Held>
-bool convert(const std::byte* stored, std::size_t count, Held* held) {
-  if constexpr (std::is_same_v<Stored, Held>) {
-    std::memcpy(held, stored, count * sizeof(Held));
-    return true;
-  } else {
-    bool fits = true;
-    for (std::size_t i = 0; i < count; ++i) {
-      const float value = to_float(load_element<Stored>(stored, i));
-      held[i] = from_float<Held>(value);
-      // Only 32 -> 16 bits and bf16 -> f16 can overflow.
-      if constexpr (!std::is_same_v<Held, float>)
-        fits &= std::isfinite(to_float(held[i])) || !std::isfinite(value);
-    }
-    return fits;
+panel_rows rows_of(const pack_job& job, std::size_t panel) {
+  const auto first = panel * panel_width;
+  panel_rows rows;
+  rows.count = std::min(panel_width, job.made->rows() - first);
+  rows.columns = job.made->columns();
+  for (std::size_t row = 0; row < rows.count; ++row) {
+    const auto from = find_row(job.sources, first + row);
+    rows.row[row] = {from.data(), from.source->stored};
   }
+  return rows;
 }
 
-/// Keeps the first element of the matrix that does not fit.
-void report_element(pack_job& job, std::uint64_t element) {
+/// Whether `held` has room for all of some values; those of blocks stand or fall together, and a
+/// weight that is not finite has no place in one, nor has a block whose scale would not be.
+bool fit(std::span<const float> values, dtype held) {
+  if (!is_quantised(held))
+    return with_format(held, [&](auto format) {
+      return std::all_of(values.begin(), values.end(), [](float value) {
+        return !std::isfinite(value)
+               || std::isfinite(to_float(from_float<decltype(format)>(value)));
+      });
+    });
+  if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
+    return false;
+  const auto made = quantise(values, held);
+  return std::isfinite(made.scale) && std::isfinite(made.minimum);
+}
+
+/// Column of the first element (of its block) of a row that does not fit, or none of the row's.
+std::size_t find_unfit(const panel_rows& rows, std::size_t row, dtype held) {
+  const auto step = is_quantised(held) ? quantised_block : 1;
+  std::size_t begin = 0;
+  for (; begin < rows.columns; begin += step) {
+    float values[quantised_block];
+    const auto count = std::min(step, rows.columns - begin);
+    with_format(rows.row[row].stored, [&](auto stored) {
+      for (std::size_t i = 0; i < count; ++i)
+        values[i] = to_float(load_element<decltype(stored)>(rows.row[row].data, begin + i));
+    });
+    if (!fit({values, count}, held))
+      break;
+  }
+  return std::min(begin, rows.columns);
+}
+
+/// Keeps the first element of the matrix that does not fit, of those of a panel that has one.
+void report(pack_job& job, std::size_t panel, const panel_rows& rows) {
+  std::size_t row = 0, column = rows.columns;
+  while (column == rows.columns && row < rows.count)
+    column = find_unfit(rows, row++, job.made->held());
+  check(column < rows.columns, "a panel that cannot be held has an element that cannot");
+  const std::uint64_t element = (panel * panel_width + row - 1) * rows.columns + column;
   auto known = job.too_large.load();
   while (element < known && !job.too_large.compare_exchange_weak(known, element)) {
   }
 }
 
-/// Finds the element of a row that made convert() fail, and reports it.
-template <class Stored, class Held>
-void report(pack_job& job, const std::byte* stored, std::size_t count, std::uint64_t first) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const float value = to_float(load_element<Stored>(stored, i));
-    if (!std::isfinite(value) || std::isfinite(to_float(from_float<Held>(value))))
-      continue;
-    return report_element(job, first + i);
+void pack_slice(pack_job& job, const range& rows) {
+  const auto end = (rows.end + panel_width - 1) / panel_width;
+  for (auto panel = rows.begin / panel_width; panel < end; ++panel) {
+    const auto from = rows_of(job, panel);
+    if (!pack_panel(from, job.made->held(), job.made->panel(panel)))
+      report(job, panel, from);
   }
 }
 
-template <class Held>
-void pack_panel(pack_job& job, std::size_t panel) {
-  const auto first_row = panel * panel_width;
-  const auto columns = job.made->columns();
-  const auto rows = std::min(panel_width, job.made->rows() - first_row);
-  auto* out = reinterpret_cast<Held*>(job.made->panel(panel));
-  source_row from[panel_width];
-  for (std::size_t row = 0; row < rows; ++row)
-    from[row] = find_row(job.sources, first_row + row);
-  Held block[panel_width][block_columns] = {};
-  for (std::size_t begin = 0; begin < columns; begin += block_columns) {
-    const auto count = std::min(block_columns, columns - begin);
-    for (std::size_t row = 0; row < rows; ++row)
-      with_format(from[row].source->stored, [&](auto format) {
-        using stored = decltype(format);
-        const auto* at = from[row].at(begin);
-        if (!convert<stored>(at, count, block[row]))
-          report<stored, Held>(job, at, count, (first_row + row) * columns + begin);
-      });
-    for (std::size_t column = 0; column < count; ++column)
-      for (std::size_t row = 0; row < panel_width; ++row)
-        out[(begin + column) * panel_width + row] = block[row][column];
-  }
+/// Makes the memory of some panels this thread's: a page lies near the thread that touches it
+/// first.
+void take_near(const panel_matrix& made, range panels) {
+  constexpr std::size_t page = 4096;
+  auto* const end = made.panel(panels.end);
+  for (auto* at = made.panel(panels.begin); at < end; at += page)
+    *static_cast<volatile std::byte*>(at) = std::byte{0};
 }
 
-/// The same in blocks. A weight that is not finite has no place in one, nor has a block whose scale
-/// would not be.
-void pack_panel_blocks(pack_job& job, std::size_t panel) {
-  const auto first_row = panel * panel_width;
-  const auto columns = job.made->columns();
-  const auto held = job.made->held();
-  const auto rows = std::min(panel_width, job.made->rows() - first_row);
-  for (std::size_t row = 0; row < rows; ++row) {
-    const auto from = find_row(job.sources, first_row + row);
-    auto* block = job.made->panel(panel);
-    for (std::size_t begin = 0; begin < columns;
-         begin += quantised_block, block += panel_block_bytes(held)) {
-      float values[quantised_block];
-      const auto count = std::min(quantised_block, columns - begin);
-      const auto* at = from.at(begin);
-      with_format(from.source->stored, [&](auto format) {
-        using stored = decltype(format);
-        convert<stored>(at, count, values);
-      });
-      const bool finite =
-        std::all_of(values, values + count, [](float value) { return std::isfinite(value); });
-      const auto made = finite ? quantise({values, count}, held) : quantised_row{};
-      if (finite && std::isfinite(made.scale) && std::isfinite(made.minimum))
-        put_row(block, held, row, made);
-      else
-        report_element(job, (first_row + row) * columns + begin);
-    }
-  }
-}
-
-void pack_share(pack_job& job, range panels) {
-  if (is_quantised(job.made->held())) {
-    for (auto panel = panels.begin; panel < panels.end; ++panel)
-      pack_panel_blocks(job, panel);
-    return;
-  }
-  with_format(job.made->held(), [&](auto held) {
-    for (auto panel = panels.begin; panel < panels.end; ++panel)
-      pack_panel<decltype(held)>(job, panel);
-  });
+/// Rows of a slice, whole panels: few enough to stay in a core's cache and to take little memory
+/// with all that lies between them, and to leave every thread some of the slices.
+std::size_t
+slice_rows(std::span<const weight_source> sources, const panel_matrix& made, std::size_t threads) {
+  constexpr std::size_t slice_bytes = std::size_t{1} << 20;
+  const auto panel_bytes = panel_width * sources.front().stride * size_of(sources.front().stored);
+  const auto slices_wanted = threads == 1 ? 1 : threads * 4;
+  const auto panels = std::min(slice_bytes / panel_bytes, made.panels() / slices_wanted);
+  return std::max<std::size_t>(panels, 1) * panel_width;
 }
 
 error too_large(const pack_job& job, std::uint64_t element) {
@@ -179,9 +163,19 @@ pack_panels(execution& on, std::span<const weight_source> sources, dtype hold) {
     return memory.error();
   auto made = std::make_unique<panel_matrix>(rows, columns, hold, std::move(*memory));
   pack_job job{.sources = sources, .made = made.get()};
+  const auto team = on.team->size();
+  source_slices slices(sources, rows, slice_rows(sources, *made, team), team);
   on.run(padded_rows * columns, [&](std::size_t thread, std::size_t threads) {
-    // The split of matmul: the thread that packs a panel is the one that will read it.
-    pack_share(job, split_part(made->panels(), threads, thread));
+    if (threads > 1) {
+      // The split of matmul: a panel lies near the thread that is dealt it, whoever packs it.
+      take_near(*made, split_part(made->panels(), threads, thread));
+      on.barrier(threads);
+    }
+    while (const auto slice = slices.take()) {
+      pack_slice(job, slice->rows);
+      slices.packed(*slice);
+      on.beat();
+    }
   });
   if (const auto wrong = job.too_large.load(); wrong != nothing)
     return too_large(job, wrong);

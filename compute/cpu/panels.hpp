@@ -59,8 +59,9 @@ private:
   weight_source source_;
 };
 
-/// Packs on the whole team; each source is read once. Errors: out_of_memory; invalid_model where a
-/// finite stored value is too large for `hold`, naming source, row and column.
+/// Packs on the whole team, slice by slice: each source is read once, in order, and shown to its
+/// watcher. Errors: out_of_memory; invalid_model where a finite stored value is too large for
+/// `hold`, naming source, row and column.
 result<std::unique_ptr<panel_matrix>>
 pack_panels(execution& on, std::span<const weight_source> sources, dtype hold);
 

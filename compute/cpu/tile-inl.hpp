@@ -51,11 +51,8 @@ HWY_INLINE vector load_weights(lanes d, const bf16* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
 }
 
-HWY_INLINE vector load_weights(lanes d, const f16* from) {
-  const hn::Rebind<std::uint16_t, lanes> half;
-  const auto bits = hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(from));
-#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-  // No instruction for it: the same arithmetic as to_float(f16), a vector at a time.
+/// The same arithmetic as to_float(f16), a vector at a time.
+HWY_INLINE vector widen_f16(lanes d, hn::Vec<hn::Rebind<std::uint16_t, lanes>> bits) {
   const hn::Rebind<std::uint32_t, lanes> wide;
   const auto word = hn::PromoteTo(wide, bits);
   const auto sign = hn::ShiftLeft<16>(hn::And(word, hn::Set(wide, 0x8000u)));
@@ -65,6 +62,13 @@ HWY_INLINE vector load_weights(lanes d, const f16* from) {
     hn::IfThenElseZero(hn::Eq(exponent, hn::Set(wide, 0x7c00u)), hn::Set(wide, 0x7f800000u));
   const auto rebased = hn::Mul(hn::BitCast(d, shifted), hn::Set(d, 0x1p112f));
   return hn::BitCast(d, hn::Or(hn::Or(hn::BitCast(wide, rebased), special), sign));
+}
+
+HWY_INLINE vector load_weights(lanes d, const f16* from) {
+  const hn::Rebind<std::uint16_t, lanes> half;
+  const auto bits = hn::LoadU(half, reinterpret_cast<const std::uint16_t*>(from));
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  return widen_f16(d, bits); // No instruction for it.
 #else
   const hn::Rebind<hwy::float16_t, lanes> half_float;
   return hn::PromoteTo(d, hn::BitCast(half_float, bits));

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -52,6 +53,16 @@ result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::filesyst
   ::close(descriptor);
   return std::shared_ptr<const mapped_file>(
     new mapped_file(path, static_cast<const std::byte*>(data), size));
+}
+
+void mapped_file::populate(std::size_t offset, std::size_t size) const noexcept {
+#ifdef MADV_POPULATE_READ
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = offset / page * page;
+  const auto last = std::min(offset + size, size_);
+  if (data_ != nullptr && first < last) // An older kernel refuses: touches bring the pages in.
+    (void)::madvise(const_cast<std::byte*>(data_) + first, last - first, MADV_POPULATE_READ);
+#endif
 }
 
 void mapped_file::release(std::size_t offset, std::size_t size) const noexcept {

@@ -25,6 +25,10 @@ public:
 
   const std::filesystem::path& path() const noexcept { return path_; }
 
+  /// Brings these bytes in at once: less work for the kernel than a page at a time. They may be
+  /// read without.
+  void populate(std::size_t offset, std::size_t size) const noexcept;
+
   /// Tells the kernel that these bytes will not be read again: their pages stop counting as memory
   /// of this process. Reading them again is allowed and brings them back.
   void release(std::size_t offset, std::size_t size) const noexcept;

@@ -51,32 +51,39 @@ result<held_weight> shard_loader::give(std::string_view holding, const parts& of
   return weight;
 }
 
-result<weight_source> shard_loader::read(const owned_tensor& owned, held_weight& into) {
-  auto part = reader_.read(owned);
-  if (!part)
-    return part.error();
-  into.parts.push_back({owned.name, owned.rows, owned.columns, part->digest});
-  part->source.name = fmt::format("tensor '{}'", owned.name);
-  return std::move(part->source);
+result<shard_loader::opened> shard_loader::open(const parts& of) {
+  opened all;
+  for (const auto* owned : of) {
+    auto part = reader_.open(*owned);
+    if (!part)
+      return part.error();
+    all.push_back(*std::move(part));
+  }
+  return all;
+}
+
+void shard_loader::add_digests(const parts& of, const opened& read, held_weight& into) {
+  for (std::size_t i = 0; i < of.size(); ++i)
+    into.parts.push_back({of[i]->name, of[i]->rows, of[i]->columns, read[i]->digest()});
 }
 
 result<std::shared_ptr<const matrix>> shard_loader::packed(std::span<const std::string> names) {
   const auto of = describe_all(names);
   auto weight = give(to_string(hold_), of, [&](held_weight& made) -> result<void> {
+    auto read = open(of);
+    if (!read)
+      return read.error();
     std::vector<weight_source> sources;
-    for (const auto* part : of) {
-      auto source = read(*part, made);
-      if (!source)
-        return source.error();
-      sources.push_back(*std::move(source));
-    }
+    for (const auto& part : *read)
+      sources.push_back(part->source());
     auto packed = where_.pack(sources, hold_);
     if (!packed)
       return packed.error();
     made.rows = *std::move(packed);
     made.bytes = made.rows->bytes();
-    for (const auto* part : of)
-      reader_.release(*part);
+    add_digests(of, *read, made);
+    for (const auto& part : *read)
+      part->release({0, part->source().rows});
     return {};
   });
   if (!weight)
@@ -104,16 +111,20 @@ result<shard_loader::tied_matrix> shard_loader::tied(std::string_view name) {
 }
 
 result<std::shared_ptr<const matrix>> shard_loader::table(std::string_view name) {
-  const auto& owned = describe(name);
-  auto weight = give("table", {&owned}, [&](held_weight& made) -> result<void> {
-    auto source = read(owned, made);
-    if (!source)
-      return source.error();
-    auto table = where_.table(*source);
+  const parts of{&describe(name)};
+  auto weight = give("table", of, [&](held_weight& made) -> result<void> {
+    auto read = open(of);
+    if (!read)
+      return read.error();
+    auto source = read->front()->source();
+    source.watcher = nullptr; // What looks up later reads as it likes.
+    auto table = where_.table(source);
     if (!table)
-      return with_context(source->name, table.error());
+      return with_context(source.name, table.error());
+    read->front()->pass_all();
     made.rows = *std::move(table);
     made.bytes = made.rows->bytes();
+    add_digests(of, *read, made);
     return {};
   });
   if (!weight)
@@ -130,14 +141,17 @@ result<device_vector> shard_loader::vector(std::span<const std::string> names) {
     auto memory = where_.allocate(elements * sizeof(float));
     if (!memory)
       return with_context(fmt::format("tensor '{}'", names.front()), memory.error());
+    auto read = open(of);
+    if (!read)
+      return read.error();
     auto rest = memory->as<float>();
-    for (const auto* part : of) {
-      auto source = read(*part, made);
-      if (!source)
-        return source.error();
-      convert_to_f32(source->data, part->stored, rest.first(part->columns.size()));
-      rest = rest.subspan(part->columns.size());
+    for (const auto& part : *read) {
+      const auto& source = part->source();
+      convert_to_f32(source.data, source.stored, rest.first(source.columns));
+      rest = rest.subspan(source.columns);
+      part->pass_all();
     }
+    add_digests(of, *read, made);
     made.values = *std::move(memory);
     made.bytes = made.values.size();
     return {};

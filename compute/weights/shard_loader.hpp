@@ -90,7 +90,12 @@ private:
   template <class Load>
   result<held_weight> give(std::string_view holding, const parts& of, Load load);
 
-  result<weight_source> read(const owned_tensor& owned, held_weight& into);
+  using opened = std::vector<std::unique_ptr<shard_part>>;
+
+  result<opened> open(const parts& of);
+
+  /// Adds the digests of parts that have been read.
+  static void add_digests(const parts& of, const opened& read, held_weight& into);
 
   const shard_description& shard_;
   dtype hold_;

@@ -1,28 +1,65 @@
 #include "compute/weights/shard_reader.hpp"
 
+#include "config/check.hpp"
+
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace troupe::compute {
-namespace {
 
-/// Where the rows of a part lie in its file.
-struct placement {
-  std::size_t first = 0;  ///< Byte of element (0, 0) of the part.
-  std::size_t stride = 0; ///< Bytes from row to row.
-  std::size_t row = 0;    ///< Bytes of one row of the part.
-  std::size_t rows = 0;
-};
-
-placement place(const stored_tensor& tensor, const owned_tensor& owned) {
-  const auto element = size_of(owned.stored);
-  const auto columns = tensor.shape.back();
-  return {.first = tensor.offset + (owned.rows.begin * columns + owned.columns.begin) * element,
-          .stride = columns * element,
-          .row = owned.columns.size() * element,
-          .rows = owned.rows.size()};
+shard_part::shard_part(std::shared_ptr<const mapped_file> file,
+                       std::size_t first,
+                       weight_source source)
+  : file_(std::move(file)), first_(first), stride_bytes_(source.stride * size_of(source.stored)),
+    row_bytes_(source.columns * size_of(source.stored)), source_(std::move(source)) {
+  source_.watcher = this;
 }
 
-} // namespace
+range shard_part::place(const range& rows) const {
+  return {first_ + rows.begin * stride_bytes_,
+          first_ + (rows.end - 1) * stride_bytes_ + row_bytes_};
+}
+
+void shard_part::expect(const range& rows) {
+  if (stride_bytes_ != row_bytes_)
+    return; // What lies between is not ours; touches bring in what is.
+  const auto where = place(rows);
+  file_->populate(where.begin, where.size());
+}
+
+void shard_part::pass(const range& rows) {
+  check(rows.begin == passed_, "the rows of a part pass in order");
+  passed_ = rows.end;
+  const auto* at = source_.data + rows.begin * stride_bytes_;
+  if (stride_bytes_ == row_bytes_)
+    return digest_.add({at, rows.size() * row_bytes_});
+  for (std::size_t row = 0; row < rows.size(); ++row)
+    digest_.add({at + row * stride_bytes_, row_bytes_});
+}
+
+void shard_part::release(const range& rows) {
+  // Whole pages: those that a slice shares with its neighbours go with the part.
+  const auto where = place(rows);
+  file_->release(where.begin, where.size());
+}
+
+void shard_part::pass_all() {
+  constexpr std::size_t slice_bytes = std::size_t{1} << 20;
+  const auto slice_rows = std::max<std::size_t>(1, slice_bytes / stride_bytes_);
+  for (std::size_t begin = 0; begin < source_.rows; begin += slice_rows) {
+    const range rows{begin, std::min(begin + slice_rows, source_.rows)};
+    expect(rows);
+    pass(rows);
+    release(rows);
+  }
+  release({0, source_.rows});
+}
+
+digest128 shard_part::digest() const {
+  check(passed_ == source_.rows, "a part has its digest when all of its rows have passed");
+  return digest_.digest();
+}
 
 shard_reader::shard_reader(std::filesystem::path folder, const tensor_index& index)
   : folder_(std::move(folder)), index_(index) {}
@@ -52,38 +89,27 @@ result<weight_source> shard_reader::locate(const owned_tensor& owned) {
                  fmt::format("{}: was cut while it was in use; tensor '{}' lies beyond its end",
                              (*file)->path().string(),
                              owned.name)};
-  return weight_source{.data = bytes.data() + place(tensor, owned).first,
+  const auto columns = tensor.shape.back();
+  const auto first =
+    tensor.offset + (owned.rows.begin * columns + owned.columns.begin) * size_of(owned.stored);
+  return weight_source{.data = bytes.data() + first,
                        .stored = owned.stored,
                        .rows = owned.rows.size(),
                        .columns = owned.columns.size(),
-                       .stride = tensor.shape.back(),
-                       .owner = std::const_pointer_cast<mapped_file>(*file)};
+                       .stride = columns,
+                       .owner = std::const_pointer_cast<mapped_file>(*file),
+                       .name = fmt::format("tensor '{}'", owned.name)};
 }
 
-result<shard_reader::part> shard_reader::read(const owned_tensor& owned) {
+result<std::unique_ptr<shard_part>> shard_reader::open(const owned_tensor& owned) {
   auto source = locate(owned);
   if (!source)
     return source.error();
-  const auto element = size_of(source->stored);
-  const auto row = source->columns * element;
-  digest_stream digest;
-  if (source->stride == source->columns)
-    digest.add({source->data, source->rows * row});
-  else
-    for (std::size_t i = 0; i < source->rows; ++i)
-      digest.add({source->data + i * source->stride * element, row});
-  bytes_read_ += source->rows * row;
-  return part{.source = *std::move(source), .digest = digest.digest()};
-}
-
-void shard_reader::release(const owned_tensor& owned) {
-  const auto found = index_.find(owned.name);
-  const auto file = files_.find(owned.file);
-  if (!found || file == files_.end() || !file->second)
-    return;
-  const auto where = place((*found)->tensor, owned);
-  // A slice of columns shares its pages with the slices of other ranks: all of its rows go at once.
-  file->second->release(where.first, (where.rows - 1) * where.stride + where.row);
+  const auto& file = files_.at(owned.file);
+  const auto first = static_cast<std::size_t>(source->data - file->bytes().data());
+  auto part = std::make_unique<shard_part>(file, first, *std::move(source));
+  bytes_read_ += part->bytes();
+  return part;
 }
 
 } // namespace troupe::compute

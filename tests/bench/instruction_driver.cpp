@@ -8,6 +8,7 @@
 // name".
 
 #include "compute/batch.hpp"
+#include "compute/cpu/half.hpp"
 #include "compute/cpu/instruction_sets.hpp"
 #include "compute/device.hpp"
 
@@ -16,6 +17,7 @@
 #include <cmath>
 #include <functional>
 #include <random>
+#include <vector>
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
@@ -72,6 +74,26 @@ void count_matmul(device& on, dtype held, std::size_t m) {
         [&] {
           on.matmul(**weights, {x.data(), m, columns}, {}, {out.data(), m, rows}, {});
         });
+}
+
+/// What a weight of bf16 costs at load, an element an operation.
+void count_packing(device& on, dtype held) {
+  constexpr std::size_t rows = 512, columns = 512;
+  const auto values = random_floats(rows * columns);
+  std::vector<cpu::bf16> stored;
+  for (const auto value : values)
+    stored.push_back(cpu::from_float<cpu::bf16>(value));
+  count(fmt::format("pack {}", to_string(held)), static_cast<double>(stored.size()), [&] {
+    const auto made =
+      on.pack(weight_source{.data = reinterpret_cast<const std::byte*>(stored.data()),
+                            .stored = dtype::bf16,
+                            .rows = rows,
+                            .columns = columns,
+                            .stride = columns,
+                            .owner = nullptr},
+              held);
+    check(made.has_value(), "a weight is packed");
+  });
 }
 
 /// `m` new rows of one sequence at `position`.
@@ -155,6 +177,8 @@ int main() {
   for (const auto held : {dtype::f32, dtype::bf16, dtype::f16, dtype::int8, dtype::int4})
     for (const std::size_t m : {1, 64})
       count_matmul(**on, held, m);
+  for (const auto held : {dtype::f32, dtype::bf16, dtype::f16, dtype::int8, dtype::int4})
+    count_packing(**on, held);
   count_attention(**on, 511, 1);
   count_attention(**on, 0, 64);
   count_elements(**on);

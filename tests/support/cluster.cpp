@@ -47,8 +47,8 @@ std::filesystem::path troupe_program() {
   return std::filesystem::path{TROUPE_BINARY_DIR} / "troupe";
 }
 
-served_model::served_model(compute::random_model wanted) {
-  wanted.vocabulary = 2048;
+served_model::served_model(compute::random_model wanted, std::size_t vocabulary) {
+  wanted.vocabulary = vocabulary;
   const auto written =
     compute::write_random_model(folder(), wanted, 1, [](std::size_t, std::size_t) {});
   BOOST_REQUIRE_MESSAGE(written, (written ? std::string{} : written.error().what));

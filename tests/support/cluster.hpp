@@ -21,10 +21,11 @@ namespace troupe::tests {
 /// The built program.
 std::filesystem::path troupe_program();
 
-/// A model folder with random weights and the demo's tokenizer (vocabulary 2048).
+/// A model folder with random weights and the demo's tokenizer (vocabulary 2048). A model with more
+/// rows than that is served where the cluster file allows for padding.
 class served_model {
 public:
-  explicit served_model(compute::random_model wanted);
+  explicit served_model(compute::random_model wanted, std::size_t vocabulary = 2048);
 
   const std::filesystem::path& folder() const { return folder_.path(); }
 

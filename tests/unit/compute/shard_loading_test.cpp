@@ -211,6 +211,34 @@ BOOST_AUTO_TEST_CASE(digests_of_the_same_part_are_equal_and_of_other_weights_dif
     BOOST_TEST((digest.digest != foreign[name].digest), name);
 }
 
+BOOST_AUTO_TEST_CASE(a_digest_is_that_of_the_bytes_of_a_part_row_by_row) {
+  // Wide enough for slices, on a team that shares them out.
+  const tiny_model files(
+    {.layers = 1, .hidden = 256, .ffn = 3000, .vocabulary = 3000, .stored = dtype::bf16});
+  const auto source = files.open();
+  const auto text = read_text(files.folder() / "model.safetensors");
+  for (const std::size_t threads : {1, 3})
+    for (const std::size_t size : {1, 2}) {
+      auto where = make_device("cpu", {.threads = threads, .cores = {}});
+      BOOST_REQUIRE(where);
+      thread_group group(size);
+      const auto member = group.member(0);
+      const auto loaded =
+        partition::load(source, whole_record(*source, 0, size), dtype::int4, **where, *member, {});
+      BOOST_REQUIRE(loaded);
+      for (const auto& part : (*loaded)->report().digests) {
+        const auto& tensor = (*source->index().find(part.tensor))->tensor;
+        digest_stream expected;
+        for (auto row = part.rows.begin; row < part.rows.end; ++row)
+          expected.add(
+            std::as_bytes(std::span(text))
+              .subspan(tensor.offset + (row * tensor.shape.back() + part.columns.begin) * 2,
+                       part.columns.size() * 2));
+        BOOST_TEST((part.digest == expected.digest()), part.tensor);
+      }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(rule_63_a_column_parallel_layer_checks_its_width) {
   const tiny_model files({.heads = 4, .ffn = 96});
   const auto source = files.open();
