@@ -80,8 +80,8 @@ host_speed speed_of(const described_host& host, double element_bytes);
 /// Bytes of an element of a wide matrix that is held as `type`: 34 / 32 for int8.
 double element_bytes(dtype type);
 
-/// Bytes of weights that one row streams a second on all cores, from memory: what a stage of a large
-/// model is as fast as, and so what a host's nodes weigh against those of others.
+/// Bytes of weights that one row streams a second on all cores, from memory: a stage of a large
+/// model is as fast as that, so nodes of this host weigh that much against those of others.
 double weights_per_s(const host_speed& host, dtype hold);
 
 /// Work of one rank: seconds of one thread, and how many times as fast all cores are.

@@ -27,8 +27,8 @@ public:
   using self_pointer = rank_actor::stateful_pointer<rank_state>;
 
   /// The only door: refuses a stale epoch, looks the input up, logs the transition, enters, acts.
-  /// `epoch` is nothing for inputs that belong to no epoch. Between epochs, inputs of a pass wait for
-  /// the plan of theirs.
+  /// `epoch` is nothing for inputs that belong to no epoch. Between epochs, inputs of a pass wait
+  /// for the plan of theirs.
   template <class Act>
   caf::result<void> step(rank_input input, std::optional<epoch_id> epoch, Act act) {
     if (epoch && *epoch != epoch_) {

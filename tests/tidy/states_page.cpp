@@ -37,8 +37,8 @@ A rank owns a shard of the weights and its share of the state, and runs passes o
 brings the rows of the stage before. Entering and leaving the group of its layers are rows of this
 table. Whatever goes wrong within an epoch leads to `fenced`: the rank says what happened and waits
 for the director, who ends the epoch. The shard stays; the next epoch starts at `loaded`. There, the
-inputs of a pass wait for the plan of their epoch: a conductor or a rank of the same process may have
-its own already, and has no wire to hear the rank by.
+inputs of a pass wait for the plan of their epoch: a conductor or a rank of the same process may
+have its own already, and has no wire to hear the rank by.
 
 )";
 
