@@ -47,7 +47,8 @@ private:
     std::size_t size() const noexcept override { return group_.size(); }
 
     result<void> all_reduce_sum(std::span<float> values) override {
-      group_.counts_.all_reduce += rank_ == 0 ? 1 : 0;
+      if (rank_ == 0)
+        ++group_.counts_.all_reduce;
       return group_.meet(rank_, {values.begin(), values.end()}, [&](const parts& all) {
         for (std::size_t i = 0; i < values.size(); ++i) {
           values[i] = all[0][i];
@@ -60,8 +61,10 @@ private:
     result<void> all_gather(std::span<const float> mine,
                             std::span<const std::size_t> counts,
                             std::span<float> all) override {
-      group_.counts_.all_gather += rank_ == 0 ? 1 : 0;
-      group_.counts_.gathered_bytes += rank_ == 0 ? all.size_bytes() : 0;
+      if (rank_ == 0) { // the others do not touch the counts
+        ++group_.counts_.all_gather;
+        group_.counts_.gathered_bytes += all.size_bytes();
+      }
       check(mine.size() == counts[rank_], "a member brings what it announced");
       return group_.meet(rank_, {mine.begin(), mine.end()}, [&](const parts& given) {
         std::size_t next = 0;
