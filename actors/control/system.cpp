@@ -1,5 +1,6 @@
 #include "actors/control/system.hpp"
 
+#include "actors/control/silent_connections.hpp"
 #include "actors/control/tls_errors.hpp"
 #include "actors/control/tls_handshake.hpp"
 #include "actors/host/host_network.hpp"
@@ -26,6 +27,9 @@ constexpr std::size_t scheduler_threads = 2;
 
 // For finding out why a connection failed.
 constexpr milliseconds trial_time{1000};
+
+// What is still on its way to others has so long at the end.
+constexpr milliseconds end_time{1000};
 
 // Our codes travel in a category of ours (10 characters at most).
 const auto our_category = caf::atom("troupe");
@@ -87,8 +91,12 @@ control_plane::control_plane(std::unique_ptr<parts> all) : parts_(std::move(all)
 control_plane::~control_plane() {
   // The end of an actor system waits for its threads, and a connect() to a host that drops packets
   // takes minutes: then the threads are left to the end of the process.
-  if (parts_->stuck)
+  if (parts_->stuck) {
     static_cast<void>(parts_.release());
+    return;
+  }
+  const end_of_connections bounded(end_time);
+  parts_.reset();
 }
 
 caf::actor_system& control_plane::system() noexcept {
@@ -126,6 +134,8 @@ result<std::uint16_t> control_plane::publish(const gateway_actor& door, std::siz
               true) // SO_REUSEADDR: a restart finds its port; it never shares a live one.
     .receive([&](std::uint16_t taken) { bound = taken; },
              [&](caf::error& why) { refused = std::move(why); });
+  if (bound != 0 && secured())
+    wait_for_first_words(bound);
   if (bound != 0)
     return bound;
   // The framework keeps the system's reason to itself: ask for it the same way.
@@ -203,6 +213,8 @@ control_plane::connect(const std::string& host, std::uint16_t port, milliseconds
   if (!refused)
     return caf::actor_cast<gateway_actor>(std::move(found));
   parts_->stuck = parts_->stuck || refused == caf::sec::request_timeout;
+  if (secured())
+    break_silent_connections(port, milliseconds(0));
   parts_->trials.erase({host, port}); // The next try begins anew.
   return parts_->explain_refusal(host, port, refused);
 }

@@ -3,6 +3,7 @@
 #include "actors/conductor/conductor.hpp"
 #include "actors/control/gateway.hpp"
 #include "actors/control/run_folder.hpp"
+#include "actors/control/silent_connections.hpp"
 #include "actors/control/system.hpp"
 #include "actors/director/director.hpp"
 #include "actors/host/host_memory.hpp"
@@ -65,6 +66,7 @@ private:
   result<void> ask_to_join(const node_hello& hello);
   result<void> join_again(orphan left);
   [[noreturn]] void leave_stuck_ranks() const;
+  void close_silent_connections() const;
   result<void> wait_for_the_end();
   result<node_hello> introduce();
   reactor_options loop_options() const;
@@ -346,11 +348,28 @@ void node_process::leave_stuck_ranks() const {
   std::_Exit(exit_code(errc::timed_out));
 }
 
+/// Strangers at the door, and whoever lost his network there.
+void node_process::close_silent_connections() const {
+  if (port_ == 0 || !control_->secured())
+    return;
+  const milliseconds patience{settings_.deadlines.connect_ms};
+  if (const auto closed = break_silent_connections(port_, patience); closed > 0)
+    log::info("node '{}' closed {} connections that did not show who they are within {} ms",
+              options_.name,
+              closed,
+              patience.count());
+}
+
 result<void> node_process::wait_for_the_end() {
   const auto stuck = 2 * milliseconds{settings_.deadlines.progress_ms};
   bool asked = false;
   clock::time_point until{};
+  auto last_look = clock::now();
   while (!ending_.wait(parts_, milliseconds{0})) {
+    if (clock::now() - last_look > milliseconds{1000}) {
+      last_look = clock::now();
+      close_silent_connections();
+    }
     if (take_signal(milliseconds{100}) && !asked) {
       asked = true;
       until = clock::now() + 3 * milliseconds{settings_.deadlines.drain_ms};

@@ -2,6 +2,7 @@
 // not.
 #include "actors/control/security.hpp"
 #include "tests/support/cluster.hpp"
+#include "tests/support/free_port.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -63,6 +64,21 @@ bool nobody_left_within(const cluster& used, milliseconds time) {
     std::this_thread::sleep_for(milliseconds(20));
   }
   return true;
+}
+
+// A connection that breaks off in the first word of its handshake; it waits 20 s for an answer.
+int knock(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval patience{20, 0};
+  BOOST_REQUIRE(::setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
+  BOOST_REQUIRE(::connect(made, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  constexpr char first[] = {0x16, 3, 1, 2, 0}; // A record of TLS, of 512 bytes.
+  BOOST_REQUIRE(::send(made, first, sizeof first, 0) == sizeof first);
+  return made;
 }
 
 // `troupe up`, once it serves.
@@ -255,6 +271,29 @@ BOOST_AUTO_TEST_CASE(a_secret_keeps_others_outside) {
   BOOST_TEST(refused.mentions("secret"), refused.all());
   up.signal(SIGINT);
   check_ends_well(up);
+  BOOST_TEST(left_by(here) == "");
+}
+
+BOOST_AUTO_TEST_CASE(E09_who_breaks_off_at_a_secured_door_is_shown_out_and_holds_up_no_end) {
+  const auto port = static_cast<std::uint16_t>(find_free_port());
+  const cluster here(
+    two_nodes("[security]\nsecret_file = \"secret\"\n[deadlines]\nconnect_ms = 1500\n",
+              "port = " + std::to_string(port) + "\n"));
+  std::ofstream(here.folder() / "secret") << "the secret of this cluster\n";
+  std::filesystem::permissions(here.folder() / "secret", std::filesystem::perms::owner_read);
+  auto up = start_serving(here);
+  const auto silent = knock(port);
+  char word = 0;
+  const auto begun = clock_type::now();
+  BOOST_TEST(::recv(silent, &word, 1, 0) == 0, "the head did not hang up");
+  BOOST_TEST((clock_type::now() - begun > milliseconds(1000)));
+  ::close(silent);
+  const auto answer = here.run({"generate", "FILE", "-q", "--prompt", "In", "--max-tokens", "4"});
+  BOOST_TEST(answer.code == 0, answer.all()); // Members stay, also those who have nothing to say.
+  const auto another = knock(port);
+  up.signal(SIGINT);
+  check_ends_well(up);
+  ::close(another);
   BOOST_TEST(left_by(here) == "");
 }
 

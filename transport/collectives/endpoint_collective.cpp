@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <poll.h>
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
@@ -18,9 +18,11 @@ namespace {
 /// many members there are, instead of once for each other member.
 constexpr std::size_t in_parts_elements = 16 << 10;
 
-/// After so many rounds without anything to do a waiting member sleeps between them.
-constexpr std::uint64_t patient_rounds = 50'000;
-constexpr timespec nap{0, 50'000};
+/// For so long a waiting member looks for what comes, then it sleeps until its wires wake it.
+/// Whoever looks on keeps his core from the kernel, which has to bring what comes over TCP.
+constexpr std::chrono::microseconds looking{1000};
+constexpr std::chrono::microseconds looking_over_tcp{20};
+constexpr int longest_sleep_ms = 1; ///< Then it asks whether the epoch is over.
 
 constexpr unsigned phase_shift = 8;
 constexpr unsigned parts_shift = 32;
@@ -59,7 +61,11 @@ endpoint_collective::endpoint_collective(transport& wires,
                                          std::size_t rank,
                                          const collective_options& options)
   : wires_(wires), members_(std::move(members)), rank_(rank), options_(options),
-    arrived_(members_.size()), current_(members_.size()) {}
+    arrived_(members_.size()), current_(members_.size()), looking_(looking) {
+  for (const auto member : members_)
+    if (const auto link = wires_.link(member); link && link->transports.starts_with("tcp"))
+      looking_ = looking_over_tcp;
+}
 
 // -- what the owner hands in ---------------------------------------------------------------------
 
@@ -161,6 +167,7 @@ result<void> endpoint_collective::collect(const operation& called, phase in) {
   for (std::size_t m = 0; m < members_.size(); ++m) {
     if (m == rank_)
       continue;
+    std::optional<std::chrono::steady_clock::time_point> until;
     for (std::uint64_t round = 1; arrived_[m].empty(); ++round) {
       if (poison_)
         return *poison_;
@@ -171,17 +178,21 @@ result<void> endpoint_collective::collect(const operation& called, phase in) {
       if (options_.interrupted)
         if (auto why = options_.interrupted())
           return fail(*std::move(why));
-      if (round % 16 != 0)
+      if (round % 16 != 0 && !until)
         continue;
-      if (round > patient_rounds)
-        nanosleep(&nap, nullptr);
-      if (std::chrono::steady_clock::now() > due_)
+      const auto now = std::chrono::steady_clock::now();
+      if (now > due_)
         return fail({errc::timed_out,
                      fmt::format("{} has not come to {} after {} ms",
                                  name_member(options_, m),
                                  describe(called),
                                  options_.deadline.count())});
-      sched_yield();
+      if (!until)
+        until = now + looking_;
+      if (now < *until)
+        sched_yield();
+      else
+        sleep();
     }
     current_[m] = std::move(arrived_[m].front());
     arrived_[m].pop_front();
@@ -189,6 +200,13 @@ result<void> endpoint_collective::collect(const operation& called, phase in) {
   if (poison_)
     return *poison_;
   return in == phase::values ? check_calls(called) : check_phase(called, in);
+}
+
+void endpoint_collective::sleep() {
+  if (!wires_.arm())
+    return;
+  pollfd wires{wires_.event_fd(), POLLIN, 0};
+  ::poll(&wires, 1, longest_sleep_ms);
 }
 
 /// A member that agreed on the operation and then sends something else is out of order for good.

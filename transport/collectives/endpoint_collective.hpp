@@ -62,6 +62,7 @@ private:
   result<compute::buffer> copy_out(std::span<const float> values);
   result<void> post(std::size_t member, const operation& called, phase in, compute::buffer payload);
   result<void> collect(const operation& called, phase in);
+  void sleep();
   result<void> exchange(const operation& called, phase in, const compute::buffer& payload);
   result<void> check_calls(const operation& called);
   result<void> check_phase(const operation& called, phase in);
@@ -78,6 +79,7 @@ private:
   buffer_pool buffers_;
   std::vector<std::deque<frame>> arrived_; ///< Of each member, in its order.
   std::vector<frame> current_;             ///< Of each member, for the phase in progress.
+  std::chrono::microseconds looking_;      ///< Before a waiting member sleeps.
   std::uint64_t number_ = 0;
   std::chrono::steady_clock::time_point due_;
   std::optional<error> poison_;

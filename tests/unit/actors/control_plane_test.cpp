@@ -284,6 +284,18 @@ BOOST_AUTO_TEST_CASE(E09_a_guest_who_says_nothing_does_not_block_the_door) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(E09_a_guest_who_breaks_off_does_not_hold_up_the_end) {
+  const auto port = open(good);
+  const int silent = connect_raw(port);
+  constexpr char first[] = {0x16, 3, 1, 2, 0}; // A record of TLS, of 512 bytes.
+  BOOST_TEST(::send(silent, first, sizeof first, 0) == sizeof first);
+  std::this_thread::sleep_for(milliseconds(200));
+  const auto begun = clock_type::now();
+  close();
+  BOOST_TEST((clock_type::now() - begun < std::chrono::seconds(10)));
+  ::close(silent);
+}
+
 BOOST_AUTO_TEST_CASE(a_mute_listener_does_not_hold_a_secured_client) {
   const raw_listener mute;
   const auto begun = clock_type::now();
