@@ -11,6 +11,7 @@
 #include "compute/sampler.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <numeric>
@@ -217,30 +218,34 @@ result<measured> measure_threads(const passing_path& wide_folder,
 }
 
 /// Bandwidth by how much is read again and again: as much as the weights of the trial, which a
-/// cache may hold, and far more. Turn by turn, since it is their ratio that counts.
+/// cache may hold, some times that, since the step from cache to memory is steep, and far more.
+/// Turn by turn, since it is their ratios that count.
 result<std::vector<read_point>> measure_reads(double weight_bytes) {
-  const auto far_more = std::max(8 * weight_bytes, 256e6);
-  const auto probe_of = [](double bytes) {
-    return compute::cpu::machine_probe::make({.threads = 1, .cores = {}},
-                                             static_cast<std::size_t>(bytes));
-  };
-  auto few = probe_of(weight_bytes);
-  if (!few)
-    return few.error();
-  auto many = probe_of(far_more);
-  if (!many)
-    return many.error();
+  const std::array sizes{
+    weight_bytes, 2 * weight_bytes, 4 * weight_bytes, std::max(8 * weight_bytes, 256e6)};
+  std::vector<compute::cpu::machine_probe> probes;
+  for (const auto bytes : sizes) {
+    auto made = compute::cpu::machine_probe::make({.threads = 1, .cores = {}},
+                                                  static_cast<std::size_t>(bytes));
+    if (!made)
+      return made.error();
+    probes.push_back(*std::move(made));
+  }
   std::vector<double> rates;
-  std::vector<double> ratios;
-  for (int turn = 0; turn < 40; ++turn) {
-    rates.push_back(few->read_rate());
-    ratios.push_back(std::min(1.0, many->read_rate() / rates.back()));
+  std::array<std::vector<double>, sizes.size()> ratios;
+  for (int turn = 0; turn < 24; ++turn) {
+    rates.push_back(probes.front().read_rate());
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      ratios[i].push_back(i == 0 ? 1.0 : std::min(1.0, probes[i].read_rate() / rates.back()));
   }
   std::sort(rates.begin(), rates.end());
-  std::sort(ratios.begin(), ratios.end());
   const auto rate = rates[3 * rates.size() / 4];
-  return std::vector<read_point>{{weight_bytes, rate},
-                                 {far_more, rate * ratios[ratios.size() / 2]}};
+  std::vector<read_point> found;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::sort(ratios[i].begin(), ratios[i].end());
+    found.push_back({sizes[i], rate * ratios[i][ratios[i].size() / 2]});
+  }
+  return found;
 }
 
 /// A logit looked at by the sampler, without a temperature.
