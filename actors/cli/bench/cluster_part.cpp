@@ -46,18 +46,14 @@ ask(actors::cluster_client& client, const actors::text_request& one, std::size_t
   return answers;
 }
 
-/// Tokens a second of all answers together, from the first token of the first one to the last of
-/// the last one; first tokens come out of the prompts and are not counted.
+/// Tokens a second of all answers together: what each reached from its first token on, added up.
+/// First tokens come out of the prompts and are not counted, and they do not come all at once.
 double decode_rate(const std::vector<actors::text_answer>& answers) {
-  double begin = answers.front().queued_s + answers.front().first_token_s;
-  double end = 0;
-  std::size_t tokens = 0;
-  for (const auto& answer : answers) {
-    begin = std::min(begin, answer.queued_s + answer.first_token_s);
-    end = std::max(end, answer.queued_s + answer.total_s);
-    tokens += answer.tokens.size() - 1;
-  }
-  return end > begin ? static_cast<double>(tokens) / (end - begin) : 0;
+  double rate = 0;
+  for (const auto& answer : answers)
+    if (const auto taken = answer.total_s - answer.first_token_s; taken > 0)
+      rate += static_cast<double>(answer.tokens.size() - 1) / taken;
+  return rate;
 }
 
 struct cluster_rates {
