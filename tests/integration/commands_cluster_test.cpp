@@ -3,6 +3,7 @@
 #include "actors/control/security.hpp"
 #include "tests/support/cluster.hpp"
 #include "tests/support/free_port.hpp"
+#include "tests/support/raw_connection.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -66,18 +67,11 @@ bool nobody_left_within(const cluster& used, milliseconds time) {
   return true;
 }
 
-// A connection that breaks off in the first word of its handshake; it waits 20 s for an answer.
+// A connection that breaks off in its handshake; it waits 20 s for an answer.
 int knock(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int made = break_off(port);
   const timeval patience{20, 0};
   BOOST_REQUIRE(::setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
-  BOOST_REQUIRE(::connect(made, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  constexpr char first[] = {0x16, 3, 1, 2, 0}; // A record of TLS, of 512 bytes.
-  BOOST_REQUIRE(::send(made, first, sizeof first, 0) == sizeof first);
   return made;
 }
 

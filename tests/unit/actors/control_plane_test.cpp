@@ -1,6 +1,7 @@
 #include "actors/control/system.hpp"
 #include "actors/host/host_network.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/raw_connection.hpp"
 #include "tests/support/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -16,6 +17,7 @@
 using namespace troupe;
 using namespace troupe::actors;
 using std::chrono::milliseconds;
+using tests::connect_raw;
 using clock_type = std::chrono::steady_clock;
 
 namespace {
@@ -166,16 +168,6 @@ struct raw_listener {
   std::uint16_t port = 0;
 };
 
-int connect_raw(std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  BOOST_REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  return fd;
-}
-
 } // namespace
 
 BOOST_FIXTURE_TEST_SUITE(control_planes, secrets)
@@ -286,9 +278,7 @@ BOOST_AUTO_TEST_CASE(E09_a_guest_who_says_nothing_does_not_block_the_door) {
 
 BOOST_AUTO_TEST_CASE(E09_a_guest_who_breaks_off_does_not_hold_up_the_end) {
   const auto port = open(good);
-  const int silent = connect_raw(port);
-  constexpr char first[] = {0x16, 3, 1, 2, 0}; // A record of TLS, of 512 bytes.
-  BOOST_TEST(::send(silent, first, sizeof first, 0) == sizeof first);
+  const int silent = tests::break_off(port);
   std::this_thread::sleep_for(milliseconds(200));
   const auto begun = clock_type::now();
   close();
